@@ -9,7 +9,7 @@ line with ``::`` runs in every rotation.
 
 The cache is new in each run and one for all its processes: the emulator's engine is compiled once. Python's bytecode is
 kept even where ``PYTHONDONTWRITEBYTECODE`` is set, as in many containers: otherwise each process of a run, and there
-are hundreds, would compile all modules again.
+are hundreds, would compile all modules again. The grammar of the IR is checked after every pass.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import pytest
 
 _ROOT = Path(__file__).parent
 #: The one number that all sweeps have in common: chosen so that the tests of a commit take four minutes on two cores.
-ROUNDS = 24
+ROUNDS = 36
 #: Folders and files whose tests run texts in the emulator, but for files that only look at texts.
 _EMULATED = tuple(
     _ROOT / "packages" / folder
@@ -52,6 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Choose the rotation and the cache once, for all processes of a run."""
     os.environ.setdefault("SWEEP_TURN", str(_rotation_of_commit()))
+    os.environ.setdefault("TILE_VERIFY_IR", "1")
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
     if not hasattr(config, "workerinput") and "TILE_CACHE_DIR" not in os.environ:

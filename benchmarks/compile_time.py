@@ -117,8 +117,8 @@ def keeping_times(repeats: int = 30) -> tuple[list[float], list[float]]:
     from tile_core.abi.adapter import Built
     from tile_core.abi.kernel_text import KernelText, LaunchFacts
     from tile_core.abi.signature import Signature
-    from tile_core.runtime.artefact import Artefact, from_bytes, to_bytes
     from tile_core.runtime.cache_key import content_hash, program_parts
+    from tile_runtime.files.artefact import Artefact, from_bytes, to_bytes
 
     program = example("gemm").matmul(1024, 1024, 1024, block_M=128, block_N=128)
     binary = Built("any", "binary", np.random.default_rng(0).bytes(60_000))

@@ -69,7 +69,7 @@ def wanted(arguments: argparse.Namespace, candidates: Iterable[Candidate]) -> li
 
 def export(arguments: argparse.Namespace, candidates: Iterable[Candidate]) -> list[Row]:
     """Write candidates to files; return one row for each built one."""
-    from tile_core.runtime.artefact import from_bytes
+    from tile_runtime.files.artefact import from_bytes
 
     rows: list[Row] = []
     arguments.export.mkdir(parents=True, exist_ok=True)

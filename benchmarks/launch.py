@@ -26,13 +26,13 @@ import tile_core.language as T
 from tile_core.abi.adapter import Location
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.abi.signature import Param, Signature
-from tile_core.runtime.artefact import from_bytes
-from tile_core.runtime.constants import LaunchConstants
 from tile_core.runtime.kernel import Kernel
 from tile_cuda.runtime.api import open_driver
 from tile_cuda.runtime.launch import Launcher
 from tile_cuda.runtime.repeat import _memory
 from tile_cuda.runtime.streams import Streams
+from tile_runtime.files.artefact import from_bytes
+from tile_runtime.texts.constants import LaunchConstants
 
 _CALLS = 2000
 _NAMES = ("launch_double", "launch_add", "launch_sum")
@@ -96,7 +96,7 @@ class Nothing:
 
     def repeat(self, values: Any, location: Location, moving: Any) -> Any:
         """Return nothing, as a function."""
-        from tile_core.runtime.repeat import Repeat
+        from tile_runtime.calls.repeat import Repeat
 
         return Repeat(lambda a, b, c: None)
 

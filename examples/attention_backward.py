@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from checks import check, for_numpy, run
@@ -21,7 +21,7 @@ def row_products(batch: int, heads: int, queries: int, dim: int, dtype: str = "f
         Output: T.Tensor((batch, heads, queries, dim), dtype),
         Gradient: T.Tensor((batch, heads, queries, dim), dtype),
         Products: T.Tensor((batch, heads, queries), "float32"),
-    ):
+    ) -> None:
         with T.Kernel(T.ceildiv(queries, block_M), heads, batch, threads=128) as (bx, by, bz):
             o = T.alloc_fragment((block_M, dim), dtype)
             g = T.alloc_fragment((block_M, dim), dtype)
@@ -44,11 +44,13 @@ def backward(
     """Return the gradients' program; ``Logs`` are base-2 logarithms of the weights' row totals."""
     scale = LOG2_E / dim**0.5  # exp(x / sqrt(dim)) is exp2(x * scale)
     past = keys - queries  # with a causal mask the last query sees the last key
-    row, line = T.Tensor((batch, heads, queries, dim), dtype), T.Tensor((batch, heads, queries), "float32")
-    key, totals = T.Tensor((batch, heads, keys, dim), dtype), T.Tensor((batch, heads, queries, dim), "float32")
+    Row = Annotated[T.Buffer, T.Tensor((batch, heads, queries, dim), dtype)]
+    Line = Annotated[T.Buffer, T.Tensor((batch, heads, queries), "float32")]
+    Key = Annotated[T.Buffer, T.Tensor((batch, heads, keys, dim), dtype)]
+    Totals = Annotated[T.Buffer, T.Tensor((batch, heads, queries, dim), "float32")]
 
     @T.prim_func
-    def main(Q: row, K: key, V: key, Gradient: row, Logs: line, Products: line, dQ: totals, dK: key, dV: key):
+    def main(Q: Row, K: Key, V: Key, Gradient: Row, Logs: Line, Products: Line, dQ: Totals, dK: Key, dV: Key) -> None:
         with T.Kernel(T.ceildiv(keys, block_N), heads, batch, threads=threads) as (bx, by, bz):
             K_shared, V_shared = T.alloc_shared((block_N, dim), dtype), T.alloc_shared((block_N, dim), dtype)
             Q_shared, G_shared = T.alloc_shared((block_M, dim), dtype), T.alloc_shared((block_M, dim), dtype)
@@ -56,11 +58,9 @@ def backward(
             # Tiles of weights have keys as rows: so they are operands of the gradients of keys and values as they are.
             scores = T.alloc_fragment((block_N, block_M), "float32")
             slopes = T.alloc_fragment((block_N, block_M), "float32")
-            weights = T.alloc_fragment((block_N, block_M), dtype)
-            weights_shared = T.alloc_shared((block_N, block_M), dtype)
+            weights, W_shared = T.alloc_fragment((block_N, block_M), dtype), T.alloc_shared((block_N, block_M), dtype)
             dk, dv = T.alloc_fragment((block_N, dim), "float32"), T.alloc_fragment((block_N, dim), "float32")
             dq, dq_shared = T.alloc_fragment((block_M, dim), "float32"), T.alloc_shared((block_M, dim), "float32")
-
             T.copy(K[bz, by, bx * block_N, 0], K_shared)
             T.copy(V[bz, by, bx * block_N, 0], V_shared)
             T.clear(dk)
@@ -85,9 +85,9 @@ def backward(
                 for i, j in T.Parallel(block_N, block_M):
                     slopes[i, j] = scores[i, j] * (slopes[i, j] - products[j])
                 T.copy(slopes, weights)
-                T.copy(weights, weights_shared)
+                T.copy(weights, W_shared)
                 T.gemm(weights, Q_shared, dk)
-                T.gemm(weights_shared, K_shared, dq, transpose_A=True, clear_accum=True)
+                T.gemm(W_shared, K_shared, dq, transpose_A=True, clear_accum=True)
                 for i, j in T.Parallel(block_M, dim):
                     dq_shared[i, j] = dq[i, j] / dim**0.5
                 T.atomic_add(dQ[bz, by, m, 0], dq_shared)
@@ -123,7 +123,16 @@ def one(batch: int, heads: int, queries: int, keys: int, dim: int, causal: bool,
         out.astype("float16"), g
     )
     found = [np.zeros(shapes[0], "float32"), np.empty(shapes[1], "float16"), np.empty(shapes[1], "float16")]
-    kernel = for_numpy(tile.compile(backward(batch, heads, queries, keys, dim, causal), target=target))
+    shape: dict[str, Any] = {
+        "batch": batch,
+        "heads": heads,
+        "queries": queries,
+        "keys": keys,
+        "dim": dim,
+        "causal": causal,
+    }
+    tiles = tile.tilings(backward, shape, target=target, most=1)[0]
+    kernel = for_numpy(tile.compile(backward(**shape, **tiles), target=target))
     kernel(q, k, v, g, logs.astype("float32"), products, *found)
     sizes = f"{batch}x{heads}, {queries} queries, {keys} keys, dim {dim}{', causal' if causal else ''}"
     # Weights, their gradients and the results are rounded to float16; reductions over `queries` or `keys` of them

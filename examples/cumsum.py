@@ -13,7 +13,7 @@ import tile_core.language as T
 
 def cumsum(M: int, N: int, dtype: str = "float32", block_M: int = 8, block_N: int = 128) -> Any:
     @T.prim_func
-    def main(X: T.Tensor((M, N), dtype), Y: T.Tensor((M, N), dtype)):
+    def main(X: T.Tensor((M, N), dtype), Y: T.Tensor((M, N), dtype)) -> None:
         with T.Kernel(T.ceildiv(M, block_M), threads=128) as bx:
             x = T.alloc_shared((block_M, block_N), dtype)
             carry = T.alloc_fragment((block_M,), dtype)
@@ -34,7 +34,7 @@ def reversed_columns(M: int, N: int, dtype: str = "float32", block_N: int = 32) 
     """Suffix sums along columns, with whole columns per tile."""
 
     @T.prim_func
-    def main(X: T.Tensor((M, N), dtype), Y: T.Tensor((M, N), dtype)):
+    def main(X: T.Tensor((M, N), dtype), Y: T.Tensor((M, N), dtype)) -> None:
         with T.Kernel(T.ceildiv(N, block_N), threads=128) as bx:
             x = T.alloc_shared((M, block_N), dtype)
             T.copy(X[0, bx * block_N], x)
@@ -49,7 +49,11 @@ def main(target: str = "auto") -> list[bool]:
     passed = []
     for M, N, dtype in ((16, 512, "float32"), (13, 301, "float32"), (13, 301, "int32")):
         rng = np.random.default_rng(N)
-        x = rng.integers(-9, 10, (M, N)).astype(dtype) if dtype == "int32" else rng.standard_normal((M, N), dtype)
+        x = (
+            rng.integers(-9, 10, (M, N)).astype(dtype)
+            if dtype == "int32"
+            else rng.standard_normal((M, N)).astype(dtype)
+        )
         # A sum of n numbers is off by at most n units of the last place of the sum of their magnitudes.
         tolerance = 0.0 if dtype == "int32" else max(M, N) * 2.0**-24
         y = for_numpy(tile.compile(cumsum(M, N, dtype), target=target, out_idx=-1))(x)

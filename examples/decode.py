@@ -23,7 +23,7 @@ def decode(heads: int, width: int, splits: int, dtype: str = "float16", block: i
     def attention(
         Q: T.Tensor((heads, width), dtype), K: T.Tensor((n, width), dtype), V: T.Tensor((n, width), dtype),
         Out: T.Tensor((heads, width), dtype),
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         parts = T.alloc_global((splits, heads, width), "float32")
         tops = T.alloc_global((splits, heads), "float32")
         totals = T.alloc_global((splits, heads), "float32")

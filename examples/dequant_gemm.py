@@ -22,7 +22,7 @@ def dequant_matmul(
         W: T.Tensor((N, K), "int4"),
         scale: T.Tensor((N, K // group), "float16"),
         C: T.Tensor((M, N), "float32"),
-    ):
+    ) -> None:
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
             A_shared = T.alloc_shared((block_M, block_K), "float16")
             W_shared = T.alloc_shared((block_N, block_K), "float16")

@@ -22,7 +22,7 @@ def dropout(N: int, rate: float, dtype: str = "float32", block: int = 256) -> An
     scale = 1 / (1 - rate)
 
     @T.prim_func
-    def main(X: T.Tensor((N,), dtype), seed: T.int64, Y: T.Tensor((N,), dtype)):
+    def main(X: T.Tensor((N,), dtype), seed: T.int64, Y: T.Tensor((N,), dtype)) -> None:
         with T.Kernel(T.ceildiv(N, block), threads=64) as bx:
             for i in T.Parallel(block // 4):
                 first = bx * block + i * 4

@@ -15,7 +15,7 @@ def scaled_add(dtype: str = "float32", block: int = 1024) -> Any:
     n = T.dynamic("n")
 
     @T.prim_func
-    def main(alpha: T.float32, X: T.Tensor((n,), dtype), Y: T.Tensor((n,), dtype), Z: T.Tensor((n,), dtype)):
+    def main(alpha: T.float32, X: T.Tensor((n,), dtype), Y: T.Tensor((n,), dtype), Z: T.Tensor((n,), dtype)) -> None:
         with T.Kernel(T.ceildiv(n, block), threads=128) as bx:
             for i in T.Parallel(block):
                 Z[bx * block + i] = alpha * X[bx * block + i] + Y[bx * block + i]
@@ -27,7 +27,7 @@ def swish_gate(dtype: str = "float16", block_M: int = 16, block_N: int = 128) ->
     m, n = T.dynamic("m, n")
 
     @T.prim_func
-    def main(X: T.Tensor((m, n), dtype), G: T.Tensor((m, n), dtype), Y: T.Tensor((m, n), dtype)):
+    def main(X: T.Tensor((m, n), dtype), G: T.Tensor((m, n), dtype), Y: T.Tensor((m, n), dtype)) -> None:
         with T.Kernel(T.ceildiv(n, block_N), T.ceildiv(m, block_M), threads=128) as (bx, by):
             x = T.alloc_fragment((block_M, block_N), "float32")
             g = T.alloc_fragment((block_M, block_N), "float32")

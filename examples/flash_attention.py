@@ -26,7 +26,7 @@ def attention(
         K: T.Tensor((batch, heads, keys, dim), dtype),
         V: T.Tensor((batch, heads, keys, dim), dtype),
         Output: T.Tensor((batch, heads, queries, dim), dtype),
-    ):
+    ) -> None:
         with T.Kernel(T.ceildiv(queries, block_M), heads, batch, threads=threads) as (bx, by, bz):
             Q_shared = T.alloc_shared((block_M, dim), dtype)
             K_shared = T.alloc_shared((block_N, dim), dtype)
@@ -81,7 +81,14 @@ def reference(q: Any, k: Any, v: Any, causal: bool) -> Any:
 
 
 def one(batch: int, heads: int, queries: int, keys: int, dim: int, causal: bool, target: str) -> bool:
-    sizes = {"batch": batch, "heads": heads, "queries": queries, "keys": keys, "dim": dim, "causal": causal}
+    sizes: dict[str, Any] = {
+        "batch": batch,
+        "heads": heads,
+        "queries": queries,
+        "keys": keys,
+        "dim": dim,
+        "causal": causal,
+    }
     tiles = tile.tilings(attention, sizes, target=target, most=1)[0]
     kernel = for_numpy(tile.compile(attention(**sizes, **tiles), target=target, out_idx=-1))
     rng = np.random.default_rng(queries + keys)

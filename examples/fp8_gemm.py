@@ -29,14 +29,14 @@ def scaled_matmul(
         B: T.Tensor((N, K), "uint8"),
         B_scale: T.Tensor(b_scales, scale),
         C: T.Tensor((M, N), "bfloat16"),
-    ):
+    ) -> None:
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=128) as (bx, by):
             A_shared = T.alloc_shared((block_M, K), "uint8")
             B_shared = T.alloc_shared((block_N, K), "uint8")
             T.copy(A[by * block_M, 0], A_shared)
             T.copy(B[bx * block_N, 0], B_shared)
             rows, columns = (1, 1) if not per_row else (block_M, block_N)
-            blocks = a_scales[1] if per_block else 1
+            blocks = K // 32 if per_block else 1
             A_s = T.alloc_shared((rows, blocks) if per_block else (rows,), scale)
             B_s = T.alloc_shared((columns, blocks) if per_block else (columns,), scale)
             T.copy(A_scale[by * block_M, 0] if per_block else A_scale[by * block_M] if per_row else A_scale, A_s)
@@ -61,7 +61,7 @@ def row_scaled_matmul(
         B: T.Tensor((N, K), fmt),
         B_scale: T.Tensor((N,), "float32"),
         C: T.Tensor((M, N), "bfloat16"),
-    ):
+    ) -> None:
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
             A_shared = T.alloc_shared((block_M, block_K), fmt)
             B_shared = T.alloc_shared((block_N, block_K), fmt)
@@ -79,7 +79,7 @@ def row_scaled_matmul(
 
 
 def rows(M: int, N: int, K: int, fmt: str, target: str) -> bool:
-    sizes = {"M": M, "N": N, "K": K, "fmt": fmt}
+    sizes: dict[str, Any] = {"M": M, "N": N, "K": K, "fmt": fmt}
     tiles = tile.tilings(row_scaled_matmul, sizes, target=target, most=1)[0]
     kernel = for_numpy(tile.compile(row_scaled_matmul(**sizes, **tiles), target=target, out_idx=-1))
     rng = np.random.default_rng(K)
@@ -97,10 +97,13 @@ def one(M: int, N: int, K: int, fmt: str, kind: str, target: str) -> bool:
     rng = np.random.default_rng(M + N)
     a = codecs.encode(rng.standard_normal((M, K)).astype("float32"), fmt)
     b = codecs.encode(rng.standard_normal((N, K)).astype("float32"), fmt)
-    shapes = {"tensor": ((1,), (1,)), "row": ((M,), (N,)), "block": ((M, K // 32), (N, K // 32))}[kind]
+    kinds: dict[str, Any] = {"tensor": ((1,), (1,)), "row": ((M,), (N,)), "block": ((M, K // 32), (N, K // 32))}
+    shapes = kinds[kind]
     scale = "float8_e8m0fnu" if kind == "block" else "float32"
     sa, sb = (2.0 ** rng.integers(-3, 4, s) for s in shapes)
-    kernel = for_numpy(tile.compile(scaled_matmul(M, N, K, fmt, *shapes, scale), target=target, out_idx=-1))
+    kernel = for_numpy(
+        tile.compile(scaled_matmul(M, N, K, fmt, shapes[0], shapes[1], scale), target=target, out_idx=-1)
+    )
     stored = tile.language.float8_e8m0fnu.numpy() if kind == "block" else "float32"
     c = kernel(a, sa.astype(stored), b, sb.astype(stored))
     a64, b64 = (codecs.decode(x, fmt).astype("float64") for x in (a, b))

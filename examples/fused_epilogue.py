@@ -15,7 +15,7 @@ ACTIVATIONS = ("relu", "gelu", "silu")
 
 
 @T.macro
-def activate(kind, x):
+def activate(kind: str, x: Any) -> Any:
     if kind == "relu":
         return T.max(x, 0.0)
     if kind == "gelu":
@@ -32,7 +32,7 @@ def linear(
     @T.prim_func
     def main(
         X: T.Tensor((M, K), dtype), W: T.Tensor((N, K), dtype), Bias: T.Tensor((N,), dtype), Y: T.Tensor((M, N), dtype)
-    ):
+    ) -> None:
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
             X_shared = T.alloc_shared((block_M, block_K), dtype)
             W_shared = T.alloc_shared((block_N, block_K), dtype)
@@ -61,7 +61,7 @@ def reference(activation: str, x: Any) -> Any:
 
 
 def one(M: int, N: int, K: int, activation: str, target: str) -> bool:
-    sizes = {"M": M, "N": N, "K": K, "activation": activation}
+    sizes: dict[str, Any] = {"M": M, "N": N, "K": K, "activation": activation}
     tiles = tile.tilings(linear, sizes, target=target, most=1)[0]
     kernel = for_numpy(tile.compile(linear(**sizes, **tiles), target=target, out_idx=-1))
     rng = np.random.default_rng(M + N + K)

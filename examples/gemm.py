@@ -22,7 +22,7 @@ def matmul(
         A: T.Tensor((K, M) if trans_a else (M, K), dtype),
         B: T.Tensor((N, K) if trans_b else (K, N), dtype),
         C: T.Tensor((M, N), accum),
-    ):
+    ) -> None:
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
             A_shared = T.alloc_shared((block_K, block_M) if trans_a else (block_M, block_K), dtype)
             B_shared = T.alloc_shared((block_N, block_K) if trans_b else (block_K, block_N), dtype)
@@ -44,7 +44,7 @@ def matmul(
 
 
 def one(M: int, N: int, K: int, trans_a: bool, trans_b: bool, target: str) -> bool:
-    sizes = {"M": M, "N": N, "K": K, "trans_a": trans_a, "trans_b": trans_b}
+    sizes: dict[str, Any] = {"M": M, "N": N, "K": K, "trans_a": trans_a, "trans_b": trans_b}
     tiles = tile.tilings(matmul, sizes, target=target, most=1)[0]  # block_M, ..., threads and num_stages
     kernel = for_numpy(tile.compile(matmul(**sizes, **tiles), target=target, out_idx=-1))
     rng = np.random.default_rng(M * N + K)

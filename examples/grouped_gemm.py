@@ -27,7 +27,7 @@ def grouped_matmul(
     def grouped(
         X: T.Tensor((rows, K), dtype), W: T.Tensor((groups, K, N), dtype), ends: T.Tensor((groups,), "int32"),
         Y: T.Tensor((rows, N), "float32"),
-    ):  # fmt: skip
+    ) -> None:  # fmt: skip
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(rows, block_M) + groups, threads=128) as (bx, by):
             X_shared = T.alloc_shared((block_M, block_K), dtype)
             W_shared = T.alloc_shared((block_K, block_N), dtype)

@@ -17,7 +17,7 @@ def gather_pages(slots: int, width: int, length: int, dtype: str = "float16", bl
         cache: T.Tensor((slots, width), dtype),
         table: T.Tensor((length,), "int32"),
         out: T.Tensor((length, width), dtype),
-    ):
+    ) -> None:
         with T.Kernel(T.ceildiv(length, block), threads=128) as bx:
             rows = T.alloc_shared((block,), "int32")
             staged = T.alloc_shared((block, width), dtype)
@@ -34,7 +34,7 @@ def append_rows(slots: int, width: int, count: int, dtype: str = "float16") -> A
         new: T.Tensor((count, width), dtype),
         table: T.Tensor((count,), "int32"),
         cache: T.Tensor((slots, width), dtype),
-    ):
+    ) -> None:
         with T.Kernel(1, threads=128):
             staged = T.alloc_shared((count, width), dtype)
             T.copy(new, staged)

@@ -22,7 +22,7 @@ def grouped_matmul(
         rows: T.Tensor((tiles, block_M), "int32"),
         expert: T.Tensor((tiles,), "int32"),
         Y: T.Tensor((tokens, N), "float32"),
-    ):
+    ) -> None:
         with T.Kernel(T.ceildiv(N, block_N), tiles, threads=128) as (bx, by):
             mine = T.alloc_shared((block_M,), "int32")
             X_shared = T.alloc_shared((block_M, block_K), dtype)

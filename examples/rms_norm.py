@@ -16,7 +16,7 @@ import tile_core.language as T
 
 def rms_norm(M: int, N: int, dtype: str = "float32", block_M: int = 1, eps: float = 1e-6) -> Any:
     @T.prim_func
-    def main(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), Y: T.Tensor((M, N), dtype)):
+    def main(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), Y: T.Tensor((M, N), dtype)) -> None:
         with T.Kernel(T.ceildiv(M, block_M), threads=threads_for(N)) as bx:
             x = T.alloc_fragment((block_M, N), "float32")
             total = T.alloc_reducer((block_M,), "float32", "sum")

@@ -13,7 +13,7 @@ import tile_core.language as T
 
 def softmax(M: int, N: int, dtype: str = "float32", block_M: int = 1, threads: int = 0) -> Any:
     @T.prim_func
-    def main(X: T.Tensor((M, N), dtype), Y: T.Tensor((M, N), dtype)):
+    def main(X: T.Tensor((M, N), dtype), Y: T.Tensor((M, N), dtype)) -> None:
         with T.Kernel(T.ceildiv(M, block_M), threads=threads or threads_for(N)) as bx:
             x = T.alloc_fragment((block_M, N), "float32")
             top = T.alloc_fragment((block_M,), "float32")
@@ -30,7 +30,7 @@ def softmax(M: int, N: int, dtype: str = "float32", block_M: int = 1, threads: i
 
 def online_softmax(M: int, N: int, dtype: str = "float32", block_M: int = 4, block_N: int = 256) -> Any:
     @T.prim_func
-    def main(X: T.Tensor((M, N), dtype), Y: T.Tensor((M, N), dtype)):
+    def main(X: T.Tensor((M, N), dtype), Y: T.Tensor((M, N), dtype)) -> None:
         with T.Kernel(T.ceildiv(M, block_M), threads=128) as bx:
             x = T.alloc_fragment((block_M, block_N), "float32")
             top = T.alloc_fragment((block_M,), "float32")

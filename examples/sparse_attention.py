@@ -22,7 +22,7 @@ def attention(queries: int, keys: int, D: int, chosen: int, block_M: int = 16, b
         V: T.Tensor((keys, D), "float16"),
         index: T.Tensor((T.ceildiv(queries, block_M), chosen), "int32"),
         O: T.Tensor((queries, D), "float32"),  # noqa: E741
-    ):
+    ) -> None:
         with T.Kernel(T.ceildiv(queries, block_M), threads=128) as bx:
             Q_shared = T.alloc_shared((block_M, D), "float16")
             K_shared = T.alloc_shared((block_N, D), "float16")

@@ -24,7 +24,7 @@ def matmul_sp(
         E: T.Tensor((M, K // e_factor), meta_dtype),
         B: T.Tensor((K, N), dtype),
         C: T.Tensor((M, N), accum),
-    ):
+    ) -> None:
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
             A_shared = T.alloc_shared((block_M, block_K // 2), dtype)
             E_shared = T.alloc_shared((block_M, block_K // e_factor), meta_dtype)
@@ -50,7 +50,7 @@ def one(M: int, N: int, K: int, dtype: str, meta_dtype: str, accum: str, target:
     pruned = sparse.prune(dense)
     a_sparse, e = sparse.compress(pruned, meta_dtype=meta_dtype)
     assert np.array_equal(sparse.decompress(a_sparse, e), pruned)
-    problem = {"M": M, "N": N, "K": K, "dtype": dtype, "meta_dtype": meta_dtype, "accum": accum}
+    problem: dict[str, Any] = {"M": M, "N": N, "K": K, "dtype": dtype, "meta_dtype": meta_dtype, "accum": accum}
     tiles = tile.tilings(matmul_sp, problem, target=target, most=1)[0]
     kernel = for_numpy(tile.compile(matmul_sp(**problem, **tiles), target=target, out_idx=-1))
     c = kernel(a_sparse, e, b)

@@ -25,7 +25,7 @@ def matmul(
     steps = -(-K // (block_K * splits))
 
     @T.prim_func
-    def split_k(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), accum)):
+    def split_k(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), accum)) -> None:
         parts = T.alloc_global((splits, M, N), accum)
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), splits, threads=128) as (bx, by, s):
             A_shared = T.alloc_shared((block_M, block_K), dtype)

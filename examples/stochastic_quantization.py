@@ -21,7 +21,9 @@ def quantize(M: int, N: int, block_M: int = 4) -> Any:
     """Quantise rows to int8: the largest size of a row becomes 127."""
 
     @T.prim_func
-    def main(X: T.Tensor((M, N), "float32"), seed: T.int64, Q: T.Tensor((M, N), "int8"), S: T.Tensor((M,), "float32")):
+    def main(
+        X: T.Tensor((M, N), "float32"), seed: T.int64, Q: T.Tensor((M, N), "int8"), S: T.Tensor((M,), "float32")
+    ) -> None:
         with T.Kernel(T.ceildiv(M, block_M), threads=128) as bx:
             x, top = T.alloc_fragment((block_M, N), "float32"), T.alloc_fragment((block_M,), "float32")
             T.copy(X[bx * block_M, 0], x)

@@ -26,7 +26,7 @@ def matmul(
     share = -(-tiles * steps // blocks)
 
     @T.prim_func
-    def stream_k(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), accum)):
+    def stream_k(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), accum)) -> None:
         # A part has partial tiles at its begin and end; tiles between them are whole.
         partials = T.alloc_global((blocks, 2, block_M, block_N), accum)
         with T.Kernel(blocks, threads=128) as b:

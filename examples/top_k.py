@@ -18,7 +18,7 @@ def route(M: int, N: int, K: int, dtype: str = "float32", block_M: int = 8) -> A
     """Choose each row's K largest of N scores, and weights with a total of 1."""
 
     @T.prim_func
-    def main(X: T.Tensor((M, N), dtype), W: T.Tensor((M, K), "float32"), E: T.Tensor((M, K), "int32")):
+    def main(X: T.Tensor((M, N), dtype), W: T.Tensor((M, K), "float32"), E: T.Tensor((M, K), "int32")) -> None:
         with T.Kernel(T.ceildiv(M, block_M), threads=128) as bx:
             x = T.alloc_shared((block_M, N), dtype)
             values, experts = T.alloc_fragment((block_M, K), dtype), T.alloc_fragment((block_M, K), "int32")

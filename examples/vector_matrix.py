@@ -29,7 +29,7 @@ def vector_matrix(
         W: T.Tensor((N, K), dtype),
         scale: T.Tensor((N, T.ceildiv(K, group)), "float16"),
         y: T.Tensor((N,), "float32"),
-    ):
+    ) -> None:
         with T.Kernel(T.ceildiv(N, block_N), threads=threads) as bx:
             part = T.alloc_fragment((block_K,), "float16")
             total = T.alloc_reducer((block_N,), "float32", "sum")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import importlib.util
 import itertools
 import pickle
 import string
@@ -42,6 +43,9 @@ def errors() -> list[type[TileError]]:
     for path in sorted(ROOT.glob("packages/*/src/**/*.py")):
         if "errors" in (path.parent.name, path.stem):
             parts = path.relative_to(next(p for p in path.parents if p.name == "src")).with_suffix("").parts
+            library = {"tile_jax": "jax", "tile_torch": "torch"}.get(parts[0])
+            if library is not None and importlib.util.find_spec(library) is None:
+                continue
             importlib.import_module(".".join(p for p in parts if p != "__init__"))
     return sorted(set(below(TileError)), key=lambda error: (error.code, error.__module__, error.__name__))
 

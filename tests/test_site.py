@@ -9,9 +9,11 @@ from pathlib import Path
 import check_site
 import pytest
 from distribution import readme_kernel
-from pages import programs
+from pages import names, programs
+from pages.docstrings import docstring_of
 from repository import ROOT
 
+import tile_core as tile
 from tile_core.cli.app import run
 from tile_core.plugins.manager import installed
 from tile_core.vocabulary import NAMES
@@ -103,7 +105,27 @@ def test_readme_shows_the_refusal_of_its_kernel_without_clear(
     whole = readme_kernel().partition("\nkernel = ")[0]
     assert whole.count("            T.clear(C_f)\n") == 1
     (tmp_path / "kernel.py").write_text(whole.replace("            T.clear(C_f)\n", ""))
-    arguments = ["compile", f"{tmp_path}/kernel.py:matmul_sp", "--arg", "M=1000", "--arg", "N=300", "--arg", "K=496"]
+    arguments = ["compile", f"{tmp_path}/kernel.py:matmul", "--arg", "M=1000", "--arg", "N=300", "--arg", "K=500"]
     assert run([*arguments, "--target", "cpu"]) == 1
     shown = capsys.readouterr().err.replace(f"{tmp_path}/", "").strip()
     assert f"```text\n{shown}\n```" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.sweep(0.25)
+def test_doctests_are_code() -> None:
+    text = docstring_of(tile.Kernel).markdown()
+    assert "```pycon\n>>> from tile_core.abi.signature import" in text
+    fenced = re.sub(r"^```.*?^```", "", "\n".join(names.pages().values()), flags=re.MULTILINE | re.DOTALL)
+    assert not re.findall(r"^ *>", fenced, flags=re.MULTILINE)
+
+
+def test_no_text_installs_packages_by_names_that_no_index_has() -> None:
+    ours = "|".join(path.name for path in (ROOT / "packages").iterdir())
+    command = re.compile(rf"pip install [^`\n]*?(?<!packages/)\b(?:{ours})\b")
+    texts = [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("packages/*/README.md"), *ROOT.glob("packages/*/src/**/*.py")]
+    found = {str(path.relative_to(ROOT)): command.findall(path.read_text(encoding="utf-8")) for path in texts}
+    assert {path: commands for path, commands in found.items() if commands} == {}
+    assert command.findall("pip install --upgrade tile-core, or pip install packages/tile-cuda tile-metal") == [
+        "pip install --upgrade tile-core",
+        "pip install packages/tile-cuda tile-metal",
+    ]

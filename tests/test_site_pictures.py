@@ -6,7 +6,9 @@ import re
 from xml.etree import ElementTree
 
 import pytest
+import speed_chart
 from pages import pictures, plots
+from pages.configurations import decoded, write_out
 from pages.tables import tables_of
 from repository import ROOT
 
@@ -67,10 +69,9 @@ def test_a_chart_shows_the_numbers_of_its_table(name: str) -> None:
     drawn = figures(plots.charted(RESULTS[name]), "chart")
     expected = []
     for table in tables_of(RESULTS[name]):
-        for bars in (plots.rate_bars(table), *(plots.ratio_bars(table, column) for column in plots.RATIOS)):
-            expected += [[(bar.low, bar.high) for bar in bars]] if bars else []
+        expected += [[(f"{bar.low:g}", f"{bar.high:g}") for bar in bars] for _, bars, _ in plots.charts_of(table)]
     found = [
-        [(float(e.attrib["data-low"]), float(e.attrib["data-high"])) for e in figure.iter() if plain(e.tag) == "rect"]
+        [(e.attrib["data-low"], e.attrib["data-high"]) for e in figure.iter() if plain(e.tag) == "rect"]
         for figure in drawn
     ]
     assert found == expected
@@ -87,9 +88,63 @@ def test_bars_are_read_from_tables() -> None:
         ("a, NumPy", 0.65, 1.5)
     ]
     assert plots.charted(text).count("<figure") == 1
+    text = "## Two\n\n| e4m3 | ms | |\n| - | - | - |\n| `torch` by rows | 2.0 | 1.000 |\n| ours | 4.0 | 0.500 |\n"
+    (table,) = tables_of(text)
+    assert [(bar.label, bar.low, bar.ours) for bar in plots.timed_bars(table)] == [
+        ("torch by rows", 1, False), ("ours", 0.5, True),
+    ]  # fmt: skip
+    assert plots.ratio_bars(table, "") == []
+    text = (
+        "| p | sizes | ms | rate | library | its ms | |\n"
+        + "| - " * 7
+        + "|\n| a | 8 | 2 | 6 TB/s | cuDNN | 1 | 0.5 |\n"
+    )
+    (table,) = tables_of(text)
+    assert [(bar.label, bar.text, bar.high) for bar in plots.paired_bars(table)] == [
+        ("a, 8", "tile 6 TB/s, 0.5", 0.5), ("a, 8", "cuDNN 12 TB/s", 1),
+    ]  # fmt: skip
+
+
+def test_the_chart_of_readme_is_that_of_the_results() -> None:
+    assert speed_chart.CHART.read_text(encoding="utf-8") == speed_chart.svg()
+    bars = [*speed_chart.product_bars(), *speed_chart.day_bars()]
+    assert len(ElementTree.fromstring(speed_chart.svg()).findall(".//{*}rect")) == len(bars) + 1
+    (day,) = [t for t in tables_of(RESULTS[speed_chart.DAY]) if "library" in t.columns]
+    assert sum(bar.ours for bar in speed_chart.day_bars()) == len(set(day.column("program")))
+    assert {bar.high for bar in speed_chart.day_bars() if bar.ours} <= set(map(float, day.column("")))
 
 
 def test_the_text_of_results_stays_as_it_is() -> None:
     for text in RESULTS.values():
         kept = [line for line in plots.charted(text).splitlines() if line and not line.startswith("<figure")]
         assert kept == [line for line in text.splitlines() if line]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (
+            "gemm_4096_float16_float32_256x128x64_t256_s3_p8",
+            "gemm, 4096, float16 to float32, tile 256 x 128 x 64, 256 threads, 3 stages, panels of 8",
+        ),
+        ("8x8192x8192_16x64x64_t128_s8", "8 x 8192 x 8192, tile 16 x 64 x 64, 128 threads, 8 stages"),
+        (
+            "int8_int32_128x256x128_t256_s5_p0_nt_et",
+            "int8 to int32, tile 128 x 256 x 128, 256 threads, 5 stages, B transposed, metadata transposed",
+        ),
+        (
+            "float8_e4m3fn_bfloat16_128x256x128_t256_s4_p0_default",
+            "float8_e4m3fn to bfloat16, tile 128 x 256 x 128, 256 threads, 4 stages, default options",
+        ),
+        ("attention", "attention"),
+        ("torch_matmul", "torch_matmul"),
+    ],
+)
+def test_names_of_configurations_are_written_out(name: str, words: str) -> None:
+    assert decoded(name) == words
+    assert write_out(f"| sparse {name} | 3 |\n{name}\n") == f"| sparse {words} | 3 |\n{name}\n"
+
+
+def test_no_coded_name_is_left_in_tables() -> None:
+    rows = [line for text in plots.pages().values() for line in text.splitlines() if line.startswith("|")]
+    assert not [row for row in rows if re.search(r"\d+x\d+\w*_t\d+_s\d+", row)]

@@ -60,14 +60,9 @@ def scopes(text: str) -> set[tuple[str, ...]]:
     return {found for line in lines for found in product(*line)}
 
 
-def columns(head: list[str]) -> dict[int, list[str]]:
-    """Read column titles: targets, or a kind for all its otherwise unnamed targets."""
-    named = {column: codes(title) for column, title in enumerate(head)}
-    kinds = [text.partition(":")[0] for texts in named.values() for text in texts]
-    return {
-        column: texts if kinds.count(texts[0]) != 1 else [t for t in support.columns() if targets()[t].kind == texts[0]]
-        for column, texts in named.items()
-    }
+def columns(head: list[str]) -> list[str]:
+    """Read column titles: targets, whose architecture stands below the kind."""
+    return ["".join(codes(title)) for title in head]
 
 
 def read(name: str) -> dict[Key, dict[str, str]]:
@@ -81,10 +76,9 @@ def read(name: str) -> dict[Key, dict[str, str]]:
     said: dict[Key, dict[str, str]] = {}
     for types_cell, scopes_cell, *cells in lines:
         for one in product(types(types_cell, mine), scopes(scopes_cell)):
-            for column, texts in columns(head[2:]).items():
-                for text in texts:
-                    before = said.setdefault(one, {}).setdefault(text, cells[column])
-                    assert before == cells[column], f"{one} on {text}: {before}, and {cells[column]}"
+            for text, found in zip(columns(head[2:]), cells, strict=True):
+                before = said.setdefault(one, {}).setdefault(text, found)
+                assert before == found, f"{one} on {text}: {before}, and {found}"
     return said
 
 
@@ -92,7 +86,19 @@ def read(name: str) -> dict[Key, dict[str, str]]:
 @pytest.mark.parametrize("name", SECTIONS)
 def test_a_section_says_what_its_cells_say_and_nothing_else(name: str) -> None:
     mine = [row for row in support.rows() if row.name == name]
-    assert read(name) == {key(row): {text: support_page.cell(row, text) for text in support.columns()} for row in mine}
+    assert read(name) == {key(row): {text: support_page.cell(row, text) for text in targets()} for row in mine}
+
+
+def test_columns_show_the_instructions_of_their_architecture() -> None:
+    half = (("float16", "float16", "float32"), ("shared", "shared", "fragment"))
+    found = read("gemm")[half]
+    assert list(found) == list(targets())
+    assert found["cuda:sm_90"] == "`mma.sync`"
+    assert found["cuda:sm_90a"] == "`wgmma`"
+    assert found["cuda:sm_100a"] == '`mma.sync`<br>`tcgen05="always"`: `tcgen05`'
+    assert (found["metal"], found["metal:metal4"], found["rocm:gfx942"]) == ("`simdgroup`", "`tensor_ops`", "`mfma`")
+    pipelined = read("pipelined copy")[("float16", "float16"), ("global", "shared")]
+    assert '`tma="always"`: `copy.bulk`' in pipelined["cuda:sm_90a"]
 
 
 #: The rows of the table in the guide to 8-bit floats, and their targets.

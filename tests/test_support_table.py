@@ -19,9 +19,7 @@ from pages.support_rows import Row
 import tile_core as tile
 from tile_core.compiler import lower
 from tile_core.errors import UnsupportedError
-from tile_core.ir.program import Program
 from tile_core.lowering.dispatch import Selection
-from tile_core.passes.spine import SPINE, Plan
 from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
 from tile_core.target import Target
@@ -41,20 +39,6 @@ SPELLED = {
 }  # fmt: skip
 
 
-def dispatched(program: Program, row: Row, target: Target) -> list[Selection]:
-    """Return the dispatcher's choices for a row's op; empty if it is rejected."""
-    ctx = make_context(target, None, plugins=installed())
-    plan = Plan.of(program, installed().lowerings(target))
-    try:
-        for step in installed().pipeline(target, SPINE).passes:
-            plan = step(plan, ctx)
-            if plan.choices:
-                break
-    except UnsupportedError:
-        return []
-    return [c.selection for c in plan.choices if c.selection.variant.op == row.op]
-
-
 def multiplied(selection: Selection) -> tuple[str, str]:
     """Return A's and B's types in an instruction's name, after the accumulator's."""
     name = selection.accepted.note.split(",")[0]
@@ -64,7 +48,7 @@ def multiplied(selection: Selection) -> tuple[str, str]:
 
 def found(row: Row, target: Target) -> set[str]:
     """Compile a row's program; return its op's variants, empty if rejected."""
-    program = row.program()
+    program = support.fitted(row, target).program()
     try:
         plan = lower(program, make_context(target, None, plugins=installed()), installed())
         if target.backend == "cpu":
@@ -83,9 +67,10 @@ def compared(name: str) -> list[str]:
 @pytest.mark.sweep(8)
 @pytest.mark.parametrize("name", ROWS)
 def test_every_cell_is_what_the_dispatcher_does(name: str) -> None:
-    wrong, row, program = [], ROWS[name], ROWS[name].program()
+    wrong, row = [], ROWS[name]
     for text in compared(name):
-        says, does = support.chosen(row, targets()[text]), dispatched(program, row, targets()[text])
+        program = support.fitted(row, targets()[text]).program()
+        says, does = support.chosen(row, targets()[text]), support.dispatched(program, row.op, targets()[text])
         if {s.variant.name for s in does} != ({says} if says else set()):
             wrong.append(f"{row} on {text}: the page says {says or 'refused'}, the dispatcher {does or 'refuses'}")
         wrong += [f"{row} on {text}: {reason}" for s in does if (reason := converted(s, row, targets()[text]))]
@@ -116,7 +101,7 @@ def test_wrong_types_of_an_instruction_are_found(monkeypatch: pytest.MonkeyPatch
     row = next(row for row in ROWS.values() if row.name == "gemm" and row.types["A"] == "float8_e4m3fn")
     row = dataclasses.replace(row, types={**row.types, "C": "float32"})
     text, target = next((text, t) for text, t in targets().items() if support.computes(row, t))
-    (does,) = dispatched(row.program(), row, target)
+    (does,) = support.dispatched(row.program(), row.op, target)
     assert converted(does, row, target) == "", text
     monkeypatch.setattr(support, "computes", lambda row, target: ())
     assert "the page says float8_e4m3fn times float8_e4m3fn" in converted(does, row, target)
@@ -126,7 +111,7 @@ def test_a_wrong_table_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table that allows more than its code has a cell that is rejected."""
     row = next(row for row in ROWS.values() if row.name == "gemm" and row.scopes["A"] == "global")
     target = targets()["cpu"]
-    best = next(variant for variant in support.variants(target) if variant.op == "gemm")
+    best = next(variant for variant in support.variants(target) if variant.name == "cpu.gemm.packed")
     monkeypatch.setattr(type(best), "legality", type(best.legality)())
     assert found(row, target) != {support.chosen(row, target)}
 

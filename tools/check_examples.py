@@ -102,15 +102,15 @@ def python_of(path: Path) -> str:
     return python_blocks(path.read_text(encoding="utf-8")) if path.suffix == ".md" else ""
 
 
-def python_blocks(markdown: str) -> str:
-    """Return the runnable blocks of a page's text at their lines, or an empty text."""
+def python_blocks(markdown: str, skip: re.Pattern[str] = SKIP) -> str:
+    """Return the blocks of a page's text at their lines, but for those below a mark; or an empty text."""
     kept: list[str] = []
     inside, wanted, indent, previous = False, False, "", ""
     for line in markdown.splitlines():
         fence = FENCE.match(line)
         if fence and (not inside or not fence["language"]):
             inside = not inside
-            wanted = inside and fence["language"] == "python" and not SKIP.search(previous)
+            wanted = inside and fence["language"] == "python" and not skip.search(previous)
             indent = fence["indent"]
             kept.append("")
         else:

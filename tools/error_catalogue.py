@@ -1,4 +1,4 @@
-"""Write docs/errors.md, the page of all errors, from the classes in tile_core/errors/.
+"""Write docs/errors.md, the page of all errors, from the classes in tile_core/errors/ and tile_runtime/errors/.
 
     python tools/error_catalogue.py            write the page
     python tools/error_catalogue.py --check    fail if the page is not what this would write
@@ -9,27 +9,22 @@ The page is committed, so that it can be read where the sources are read.
 from __future__ import annotations
 
 import argparse
-import importlib
-import pkgutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 from repository import ROOT, report
 
 sys.path.insert(0, str(ROOT / "packages" / "tile-core" / "src"))
 
-import tile_core.errors
-from tile_core.errors import KernelError, SetupError, TileError, UnsupportedError
+from tile_core.errors import catalogue
+from tile_core.errors.catalogue import classes, entry_of, modules
 
 PAGE = Path("docs", "errors.md")
-FAMILIES = "KUSIT"
 
 HEAD = """\
 # Errors
 
-<!-- Written by tools/error_catalogue.py; change the classes in tile_core/errors/ instead. -->
+<!-- Written by tools/error_catalogue.py; change the classes in tile_core/errors/ or tile_runtime/errors/ instead. -->
 
 Everything that tile refuses is one of these. An error has a stable code, says what was found and what was expected,
 names the line of your kernel, and gives one thing to do. All are subclasses of `tile.TileError`:
@@ -56,18 +51,17 @@ try:
 
 except tile.TileError as error:
     print(error)
-    assert error.code == "K106" and "extent 16" in error.message and error.where.line > 0
+    assert error.code == "K106" and "extent 16" in error.message and error.where is not None
 else:
     raise SystemExit("it should have been refused")
 ```
 
-In the tables below, words in braces stand for what the error at hand found.
-"""
+`tile why K106` shows the entry of a code in a terminal. Below, words in angle brackets stand for what the error at hand
+found. All examples are run: the wrong one raises exactly this error, the right one compiles. Their lines stand
 
-TABLE = """\
-| code | class | what it says | what to do |
-| --- | --- | --- | --- |
+{frames}
 """
+_TITLES = {"kernel": "in a kernel", "call": "calls of add", "module": "module", "shell": "command line"}
 
 
 def main() -> int:
@@ -100,46 +94,42 @@ def duplicates() -> list[str]:
 
 def page() -> str:
     """Return the text of the page."""
-    parts = [HEAD]
+    frames = (f"- {_TITLES[name]}: {text}" for name, text in catalogue.FRAMES.items() if text)
+    parts = [HEAD.replace("{frames}", "\n".join(frames))]
     for module in modules():
-        found = sorted(classes(module), key=lambda error: error.code)
-        if not found:
-            continue
-        title = (module.__doc__ or "").strip().splitlines()[0].rstrip(".")
-        rows = "\n".join(row(error) for error in found)
-        parts.append(
-            f"\n## {title}\n\n| code | class | what it says | what to do |\n| --- | --- | --- | --- |\n{rows}\n"
-        )
+        found = classes(module)
+        if found:
+            title = (module.__doc__ or "").strip().splitlines()[0].rstrip(".")
+            parts.append(f"\n## {title}\n")
+            parts += [section(error.code) for error in found]
     return "".join(parts)
 
 
-def modules() -> Iterator[ModuleType]:
-    """Yield the modules of the catalogue in the order of the families and their codes."""
-    names = [m.name for m in pkgutil.iter_modules(tile_core.errors.__path__)]
-    found = [importlib.import_module(f"tile_core.errors.{name}") for name in names]
-    yield from sorted(found, key=lambda m: min(((FAMILIES.index(e.code[0]), e.code) for e in classes(m)), default=()))
+def section(code: str) -> str:
+    """Return the section of a code, with its anchor."""
+    entry, example = entry_of(code), catalogue.examples().get(code)
+    lines = [
+        f"\n### {code} {entry.name} {{ #{code.lower()} }}\n",
+        escaped(entry.summary),
+        f"\n> {escaped(entry.message)}\n",
+    ]
+    texts = (("What to do", entry.remedy), ("Reason", entry.reason))
+    lines += [f"**{title}:** {escaped(text)}\n" for title, text in texts if text]
+    if example is not None and example.frame != "none":
+        kind = "sh" if example.frame == "shell" else "py"
+        # Not the language `python`, whose examples the pages' checks run as they stand.
+        lines += [
+            f'```{kind} title="{title}, {_TITLES[example.frame]}"\n{text}\n```\n'
+            for title, text in (("wrong", entry.wrong), ("right", entry.right))
+        ]
+    return "\n".join(lines)
 
 
-def classes(module: ModuleType) -> list[type[TileError]]:
-    """Return the errors that a module defines and that are raised themselves."""
-    found = [value for value in vars(module).values() if isinstance(value, type) and issubclass(value, TileError)]
-    families = (TileError, KernelError, UnsupportedError, SetupError)
-    return [e for e in found if e.__module__ == module.__name__ and e not in families and "template" in vars(e)]
-
-
-def row(error: type[TileError]) -> str:
-    """Return one line of the table."""
-    cells = (f"`{error.code}`", f"`{error.__name__}`", cell(error.template), cell(error.remedy))
-    return f"| {' | '.join(cells)} |"
-
-
-def cell(text: str) -> str:
-    """Return text as one cell: no line breaks, no Markdown syntax."""
+def escaped(text: str) -> str:
+    """Return text without Markdown syntax, in one line."""
     for mark in ("\\", "|", "*", "_", "<", ">", "[", "]", "`"):
         text = text.replace(mark, f"\\{mark}")
-    # As str.format would print it.
-    text = text.replace("{{", "\0").replace("}}", "\1").replace("!r}", "}")
-    return text.replace("\0", "{").replace("\1", "}").replace("\n", " ").strip()
+    return text.replace("\n", " ").strip()
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         copy = copy_project(Path(scratch), workspace if check else with_constraints(workspace, []))
         uv(copy, "lock", "--quiet")
-        locked = HEADER + export(copy, "--no-group", "docs")
+        locked = HEADER + export(copy, "--group", "dev")
         constraints = pins(export(copy, "--all-groups", "--no-hashes"))
 
     results = {"pyproject.toml": with_constraints(workspace, constraints), "requirements.lock": locked}

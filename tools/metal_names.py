@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
-from tile_metal.emulation.words import ATTRIBUTES, LIBRARY, OTHERS, WORDS
+from tile_metal.lint.words import ATTRIBUTES, LIBRARY, OTHERS, WORDS
 
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 _QUOTED = re.compile(r'"([A-Za-z]\w*)"', re.ASCII)

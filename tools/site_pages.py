@@ -13,6 +13,7 @@ import contextlib
 import io
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,7 @@ def run(text: str, folder: Path) -> None:
     from pages.names import program_of
 
     import tile_core
+    from tile_core.reports.idle import IdleKernel
 
     example = example_of(text.removeprefix("T."))
     assert example is not None
@@ -68,7 +70,9 @@ def run(text: str, folder: Path) -> None:
     if program is None or any(p.kind == "pointer" or p.addresses for p in program.params):  # zeros are no addresses
         return
     arrays = [_zeros(p.shape, p.dtype) for p in program.params if p.name not in program.workspaces]
-    tile_core.compile(program, "cpu")(*arrays)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdleKernel)  # of one line alone
+        tile_core.compile(program, "cpu")(*arrays)
 
 
 def _zeros(shape: tuple[int, ...], dtype: str) -> np.ndarray:

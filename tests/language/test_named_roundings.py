@@ -10,7 +10,7 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 from tile_core.numerics.codecs import decode
-from tile_core.numerics.formats import FORMATS
+from tile_runtime.numerics.formats import FORMATS
 
 from .targets import TARGETS, compiled
 

@@ -5,7 +5,6 @@ Illegal metadata is the user's mistake.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,7 @@ from tile_core.ops.held_codes import held_codes
 from tile_core.runtime.verify import random_arguments
 from tile_core.testing.tables.sparse import TYPES
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "sparse_gemm.py"
 LEGAL = {4: {4, 8, 12, 9, 13, 14}, 2: {4, 14}}
 
 
@@ -173,31 +172,22 @@ def test_the_emulator_blames_the_metadata(target):
     assert "if that does not explain it" in str(info.value)
 
 
-@pytest.fixture(scope="module")
-def readme(tmp_path_factory):
-    """The file of README's kernel."""
-    block = next(b for b in re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL) if "def matmul_sp" in b)
-    path = tmp_path_factory.mktemp("readme") / "kernel.py"
-    path.write_text(block.split("\nkernel = ")[0])
-    return path
-
-
 @pytest.mark.sweep(1)
 @pytest.mark.parametrize("target", ["cpu", "cuda:sm_80", "metal"])
-def test_the_kernel_of_the_readme_from_a_shell(target, readme, capfd):
+def test_the_example_from_a_shell(target, capfd):
     sizes = [x for s in ("M=33", "N=18", "K=80", "block_M=32", "block_N=16") for x in ("--arg", s)]
     emulated = [] if target == "cpu" else ["--runtime", "emulator"]
-    status = run(["run", f"{readme}:matmul_sp", "--target", target, *sizes, *emulated, "--repeat", "1", "--seed", "3"])
+    status = run(["run", f"{EXAMPLE}:matmul_sp", "--target", target, *sizes, *emulated, "--repeat", "1", "--seed", "3"])
     out = capfd.readouterr()
     assert status == 0, out.err
-    assert "gemm_sp: equal to its reference" in out.out
+    assert "main: equal to its reference" in out.out
     assert "594 elements" in out.out
 
 
 @pytest.mark.sweep(0.25)
-def test_tuning_the_kernel_of_the_readme(readme, capfd, tmp_path):
+def test_tuning_the_example(capfd, tmp_path):
     sizes = [x for s in ("M=33", "N=18", "K=80") for x in ("--arg", s)]
-    status = run(["tune", f"{readme}:matmul_sp", *sizes, "--vary", "block_M=16,32", "--target", "cpu", "--repeat", "1",
+    status = run(["tune", f"{EXAMPLE}:matmul_sp", *sizes, "--vary", "block_M=16,32", "--target", "cpu", "--repeat", "1",
                   "--results", str(tmp_path / "r.sqlite")])  # fmt: skip
     out = capfd.readouterr()
     assert status == 0, out.err

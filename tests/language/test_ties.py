@@ -14,10 +14,10 @@ import tile_core.language as T
 from tile_core.dtypes import DTYPES
 from tile_core.errors.ops import BadElementType
 from tile_core.numerics.codecs import decode
-from tile_core.numerics.formats import FORMATS
 from tile_core.reference import execute
 from tile_core.testing.data import NARROW, near_ties, poisoned, values
 from tile_core.testing.plain.numbers import Number, convert
+from tile_runtime.numerics.formats import FORMATS
 
 from .targets import TARGETS, compiled
 

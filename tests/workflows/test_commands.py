@@ -1,8 +1,8 @@
 """The workflows' job commands run, with a small suite and seconds of fuzzing.
 
 Each caller of the reusable workflow gets a checkout and a fresh environment. Its steps are executed in the order of the
-workflow: packages are installed from their folders, `tile ci-matrix` lists the jobs, the commands of every job run, and
-`tile ci-summary` writes the table and the badge.
+workflow: packages are installed from their folders, `ci_matrix.py` lists the jobs, the commands of every job run, and
+`ci_summary.py` writes the table and the badge.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ COMPILERS = {"rocm": "clang-19"}
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A copy of the packages, where commands may write."""
+    """A copy of the packages, where commands may write, and of the tools."""
     ignored = shutil.ignore_patterns("__pycache__", ".venv", "golden")
     for name in ("packages", "tests/plugins"):
         shutil.copytree(ROOT / name, tmp_path / "checkout" / name, ignore=ignored)
+    shutil.copytree(ROOT / "tools", tmp_path / "checkout" / ".tile" / "tools", ignore=ignored)
     return tmp_path / "checkout"
 
 

@@ -13,6 +13,7 @@ from machine.state import State
 from machine.values import BINARY, UNARY, numpy_type
 from tile_core.compat.types import Array, Call, Expr, Var
 from tile_core.ir import nodes
+from tile_core.ir.attributes import KIND, MODE, NAME, WIDTH
 
 __all__ = ["Expression", "compile_expression"]
 
@@ -152,7 +153,7 @@ def _address(e: Call, numbers: Numbers) -> Expression:
 
 
 def _instruction(e: Call, numbers: Numbers) -> Expression:
-    name, args = str(e.attrs["name"]), [compile_expression(a, numbers) for a in e.args]
+    name, args = str(e.attrs[NAME]), [compile_expression(a, numbers) for a in e.args]
 
     def run(state: State, on: Array) -> Any:
         state.used.add(name)
@@ -173,7 +174,7 @@ def _coordinate(e: Call, numbers: Numbers) -> Expression:
 
 def _shuffle(e: Call, numbers: Numbers) -> Expression:
     mask, value, amount = (compile_expression(a, numbers) for a in e.args)
-    mode, part = str(e.attrs["mode"]), int(e.attrs["width"])
+    mode, part = str(e.attrs[MODE]), int(e.attrs[WIDTH])
 
     def run(state: State, on: Array) -> Array:
         given = mask(state, on), value(state, on), amount(state, on)
@@ -184,13 +185,13 @@ def _shuffle(e: Call, numbers: Numbers) -> Expression:
 
 def _vote(e: Call, numbers: Numbers) -> Expression:
     mask, condition = (compile_expression(a, numbers) for a in e.args)
-    mode, kind = str(e.attrs["mode"]), numpy_type(nodes.dtype_of(e))
+    mode, kind = str(e.attrs[MODE]), numpy_type(nodes.dtype_of(e))
     return lambda state, on: warps.vote(state, mask(state, on), condition(state, on), on, mode=mode, kind=kind)
 
 
 def _group_reduce(e: Call, numbers: Numbers) -> Expression:
     mask, value = (compile_expression(a, numbers) for a in e.args)
-    kind = str(e.attrs["kind"])
+    kind = str(e.attrs[KIND])
     return lambda state, on: warps.group_reduce(state, mask(state, on), value(state, on), on, kind=kind)
 
 

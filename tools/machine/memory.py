@@ -10,7 +10,7 @@ import numpy as np
 from machine.scope import Held, Numbers, Region
 from machine.values import element_of, poisoned
 from tile_core.compat.types import Array, BufferVar, Stmt
-from tile_core.simt.memory.arena import OFFSET
+from tile_core.ir.attributes import OFFSET
 
 __all__ = ["Memory", "Races"]
 

@@ -14,7 +14,8 @@ from machine.state import State
 from machine.values import element_of, numpy_type, poisoned
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Array, Call, Expr, Stmt
-from tile_core.ir import calls, nodes
+from tile_core.ir import nodes
+from tile_core.ir.attributes import ASYNC, BYTES, ONLY, STEP
 from tile_core.ir.visit import collect
 from tile_core.ops.base import OpCall, View
 from tile_core.ops.registry import OPS
@@ -46,10 +47,10 @@ def _sequence(s: Stmt, numbers: Numbers) -> Statement:
 
 def _attribute(s: Stmt, numbers: Numbers) -> Statement:
     body = compile_statement(s.body, numbers)
-    if s.attr_key == calls.ONLY and len(s.node) == 4:
+    if s.attr_key == ONLY and len(s.node) == 4:
         first, count = (int(nodes.as_int(n)) for n in s.node[1:3])
         return lambda state, on: body(state, on & (state.lanes >= first) & (state.lanes < first + count))
-    if s.attr_key != calls.STEP:
+    if s.attr_key != STEP:
         return body
 
     def run(state: State, on: Array) -> Iterator[Stmt | None]:
@@ -238,7 +239,7 @@ def _part_barrier(s: Stmt, count: int) -> Statement:
 
 
 def _move(call: Call, numbers: Numbers) -> Statement:
-    size = int(nodes.as_int(call.attrs["bytes"]))
+    size = int(nodes.as_int(call.attrs[BYTES]))
     to, start = ((numbers.region(a.source), [compile_expression(i, numbers) for i in a.indices]) for a in call.args)
 
     def run(state: State, on: Array) -> Iterator[Stmt | None]:
@@ -255,7 +256,7 @@ def _move(call: Call, numbers: Numbers) -> Statement:
 
 def _tile_op(call: OpCall, numbers: Numbers) -> Statement:
     """A tile op by its reference semantics, on one thread that represents the block."""
-    if not (call.name == "copy" and "async" in call.attrs):
+    if not (call.name == "copy" and ASYNC in call.attrs):
         return compile_statement(OPS[call.name].meaning(call), numbers)
     dst, corners = call.args[1], [[_corner(m, numbers) for m in v.mins] for v in call.args[:2]]
     at = _corner(call.args[2].mins[0], numbers) if len(call.args) > 2 else None

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from math import prod
 
 import tile_emulator
-from metal_counts.registers import NoEstimate, estimate
+from metal_counts.registers import NoEstimate, arithmetic, estimate
 from tile_core.abi.kernel_text import KernelText
 
 _EXCHANGES = (
@@ -40,6 +41,8 @@ class Counts:
         Barriers that threadgroups execute.
     registers
         An estimate of the 32-bit registers of a thread (``registers.py``); ``None`` where there is no clang for it.
+    arithmetic
+        An estimate of the arithmetic instructions that a thread executes, from the same source.
     """
 
     products: int
@@ -53,6 +56,7 @@ class Counts:
     threadgroup_written: int
     barriers: int
     registers: int | None
+    arithmetic: int | None
 
     def beyond(self, other: Counts, most: float) -> dict[str, tuple[int, int]]:
         """Return counts above ``most`` times another launch's, with both values by name."""
@@ -88,12 +92,13 @@ def counts_of(text: KernelText, result: tile_emulator.RunResult) -> Counts:
         threadgroup_read=n["shared_reads"],
         threadgroup_written=n["shared_writes"],
         barriers=n["barriers"] // threads,
-        registers=_registers(text.text),
+        registers=_estimated(estimate, text.text),
+        arithmetic=_estimated(arithmetic, text.text),
     )  # fmt: skip
 
 
-def _registers(text: str) -> int | None:
+def _estimated(of: Callable[[str], int], text: str) -> int | None:
     try:
-        return estimate(text)
+        return of(text)
     except NoEstimate:
         return None

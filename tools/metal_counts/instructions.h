@@ -60,6 +60,7 @@ FLOAT_2(nextafter) FLOAT_2(pow) FLOAT_2(powr) FLOAT_2(max) FLOAT_2(min) FLOAT_2(
 #undef FLOAT_1
 #undef FLOAT_2
 TILE_INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+TILE_INLINE half fma(half a, half b, half c) { return __builtin_fmaf16(a, b, c); }
 TILE_INLINE float ldexp(float a, int b) { return tile_binary(a, as_type<float>(b)); }
 TILE_INLINE bool isnan(float a) { return a != a; }
 TILE_INLINE bool isinf(float a) { return (as_type<uint>(a) & 0x7fffffffu) == 0x7f800000u; }

@@ -1,4 +1,4 @@
-"""An estimate of the registers that a thread of a text needs.
+"""Estimates of the registers that a thread of a text needs, and of its arithmetic instructions.
 
 clang compiles the text for a GPU of 32 lanes whose registers it allocates itself (gfx1030, 256 vector registers of 32
 bits). MSL features that this GPU lacks become opaque instructions, see ``instructions.h``. Apple's compiler allocates
@@ -17,7 +17,8 @@ import re
 import subprocess
 from pathlib import Path
 
-from tile_metal.emulation.clcpp import PRELUDE, clang
+from metal_lint.clang import PRELUDE, clang
+
 from tile_metal.emulation.tokens import FunctionTokens, outline, tokenize
 
 _INSTRUCTIONS = Path(__file__).parent / "instructions.h"
@@ -27,6 +28,11 @@ _FLAGS = (
     "-mllvm", "-enable-misched=0", "-mllvm", "-pre-RA-sched=list-burr", "-I", str(PRELUDE.parent),
     "-include", str(_INSTRUCTIONS),
 )  # fmt: skip
+_UNROLLED = ("-mllvm", "-unroll-threshold=10000000", "-mllvm", "-unroll-full-max-count=100000")
+#: Instructions of lanes but moves, also of halves of words; functions that nothing looks into (``instructions.h``).
+_ARITHMETIC = re.compile(r"\s+(v_(?!mov_|readfirstlane|pack_b32|perm_b32)|; (unary|binary)$)")
+#: 64-bit additions and shifts, sign extension, and additions but of long constants.
+_ADDRESS = re.compile(r"\s+(v_add_co|v_lshlrev_b64|v_ashrrev_i32\w* v\d+, 31,|v_add_nc_u32\w*(?!.* 0x[0-9a-f]{6}))")
 #: Attributes of parameters that differ between the threads of a simdgroup.
 _OF_THREADS = ("thread_position_in_grid", "thread_position_in_threadgroup", "thread_index_in_threadgroup",
                "thread_index_in_simdgroup")  # fmt: skip
@@ -48,7 +54,23 @@ def estimate(text: str) -> int:
     return found["vgpr_count"] + found["vgpr_spill_count"]
 
 
-def assembly(text: str) -> str:
+def arithmetic(text: str) -> int:
+    """Return the arithmetic instructions that a thread executes, with all loops unrolled.
+
+    Both sides of a branch count. Additions that make addresses do not: the addressing of a GPU decides about them.
+
+    Raises
+    ------
+    NoEstimate
+        Saying why.
+    """
+    lines = assembly(text.replace("unroll(disable)", "unroll(full)"), _UNROLLED).splitlines()
+    if any("Loop Header" in line for line in lines):
+        raise NoEstimate("a loop has no constant number of iterations")
+    return sum(bool(_ARITHMETIC.match(line)) and not _ADDRESS.match(line) for line in lines)
+
+
+def assembly(text: str, flags: tuple[str, ...] = ()) -> str:
     """Return the instructions that clang makes of a text.
 
     Raises
@@ -60,7 +82,7 @@ def assembly(text: str) -> str:
     if program is None:
         raise NoEstimate("there is no clang")
     done = subprocess.run(
-        [program, *_FLAGS, "-o", "-", "-"], input=_translated(text), capture_output=True, text=True, timeout=300
+        [program, *_FLAGS, *flags, "-o", "-", "-"], input=_translated(text), capture_output=True, text=True, timeout=300
     )
     if done.returncode:
         raise NoEstimate(done.stderr.strip()[:2000])

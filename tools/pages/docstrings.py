@@ -36,9 +36,9 @@ class Docstring:
 
     def markdown(self) -> str:
         """Return all of it; parameters, results and errors as lists."""
-        parts = [self.summary, self.body]
+        parts = [self.summary, _fenced_sessions(self.body)]
         for title, text in self.sections.items():
-            shown = _items(text, code=title != "Returns") if title in _LISTS else text
+            shown = _items(text, code=title != "Returns") if title in _LISTS else _fenced_sessions(text)
             parts.append(f"**{title}**\n\n{shown}")
         return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -74,6 +74,15 @@ def wrapped_signature_of(value: Any, name: str) -> str:
     if len(text) <= WIDTH:
         return text
     return textwrap.fill(text, WIDTH, subsequent_indent=" " * (len(name) + 1), break_on_hyphens=False)
+
+
+#: Lines of an interactive session, and the output below them.
+_SESSION = re.compile(r"^>>> .*(?:\n.+)*", re.MULTILINE)
+
+
+def _fenced_sessions(text: str) -> str:
+    """Return a text with its doctests as code; Markdown would make quotations of them."""
+    return _SESSION.sub(lambda found: f"```pycon\n{found[0]}\n```", text)
 
 
 def _items(text: str, *, code: bool) -> str:

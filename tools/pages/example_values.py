@@ -177,7 +177,11 @@ set_max_nreg:
     with T.ws(0):
         T.set_max_nreg(40, False)
 wgmma_gemm: T.wgmma_gemm(H, H, F)
-wgmma_gemm_sp: T.wgmma_gemm_sp(values, meta, H, F)
+wgmma_gemm_sp:
+    V, E = T.alloc_shared((64, 32), "float16"), T.alloc_shared((64, 4), "int16")
+    T.copy(values, V)
+    T.copy(meta, E)
+    T.wgmma_gemm_sp(V, E, H, F)
 simdgroup_gemm_sp: T.simdgroup_gemm_sp(values, meta, H, F)
 cooperative_tensor_gemm_sp: T.cooperative_tensor_gemm_sp(values, meta, H, F)
 """

@@ -183,6 +183,15 @@ _DEPENDENT = """
 
 _FILE = f"""
 prim_func:{_PRODUCT}
+PrimFunc:
+    def doubled(n: int) -> T.PrimFunc:
+        @T.prim_func
+        def kernel(A: T.Tensor((n,), "float32")):
+            with T.Kernel(T.ceildiv(n, 64), threads=64) as bx:
+                for i in T.Parallel(64):
+                    A[bx * 64 + i] *= 2
+
+        return kernel
 Kernel:{_PRODUCT}
 ClusterKernel:{_CLUSTERS}
 copy_cluster:{_EXCHANGE}
@@ -309,6 +318,29 @@ tile.explain:
 
 
     print(tile.explain(clear, "cpu"))
+tile.find_nan:
+    @T.prim_func
+    def logarithm(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
+        with T.Kernel(2, threads=32) as bx:
+            for i in T.Parallel(32):
+                B[bx * 32 + i] = T.log(A[bx * 32 + i])
+
+
+    A = np.ones(64, "float32")
+    A[40] = -1
+    found = tile.find_nan(logarithm, A, np.zeros(64, "float32"))
+    assert (found.operation, found.operands, found.block, found.index) == ("log", (-1,), (1,), (40,))
+tile.watch:
+    @T.prim_func
+    def totals(A: T.Tensor((4, 32), "float32"), B: T.Tensor((4,), "float32")):
+        with T.Kernel(4, threads=32) as bx:
+            total = T.alloc_fragment((1,), "float32")
+            T.reduce_sum(A[bx, 0:32], total)
+            B[bx] = total[0]
+
+
+    for snapshot in tile.watch(totals, "total", np.ones((4, 32), "float32"), np.zeros(4, "float32"), block=2):
+        print(snapshot)  # total after line 5, block 2: [32.]
 tile.jit:{_EAGER}
 tile.language: import tile_core.language as T
 tile.layout: tile.layout.make_swizzled_layout((64, 64), element_bits=16)

@@ -13,8 +13,8 @@ from mkdocs.structure.files import File, Files
 
 from pages.generate import generated
 from pages.pictures import draw_pictures
-from pages.plots import RESULTS_MARK, listing
 from pages.programs import all_names
+from pages.search import meta_of, weigh_names
 
 
 def on_config(config: Any) -> Any:
@@ -37,7 +37,13 @@ def on_files(files: Files, config: Any) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Draw pictures and lists of a page; protect words in braces at cell ends."""
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Draw pictures of a page; protect words in braces at cell ends; set its weight in the search."""
+    page.meta.setdefault("search", meta_of(page.file.src_uri))
     markdown = re.sub(r"^\|.*\|$", lambda row: re.sub(r"\{(?=\w+\} *\|)", r"\\{", row[0]), markdown, flags=re.MULTILINE)
-    return draw_pictures(markdown).replace(RESULTS_MARK, listing())
+    return draw_pictures(markdown)
+
+
+def on_post_build(config: Any) -> None:
+    """Set the weights of names in the search, whose plugin has written the index: hooks are called after plugins."""
+    weigh_names(Path(config.site_dir, "search", "search_index.json"))

@@ -171,6 +171,8 @@ def _where(name: Name) -> str:
     for first, alike in columns().items():
         if name.backend in ("", targets()[first].backend) and not accepts(program, targets()[first]):
             found.update(alike)
+    if not found:
+        raise LookupError(f"no target accepts the example of {name.text}")
     return those(found)
 
 
@@ -196,7 +198,7 @@ def _row(name: Name) -> str:
 
 
 def _details(page: str, title: str) -> str:
-    parts = [f"---\nsearch:\n  boost: 3\n---\n\n# {title}\n\n{_DETAILS.get(page, '')}"]
+    parts = [f"# {title}\n\n{_DETAILS.get(page, '')}"]
     for name in (n for n in names() if n.page == page):
         parts.append(f"\n## `{name.text}` {{ #{name.anchor} }}\n")
         if name.same_as is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 
 from repository import ROOT
@@ -30,7 +31,7 @@ TOPICS = {
     "Rows and elements": ("softmax", "rms_norm", "cumsum", "top_k", "dropout", "elementwise"),
 }
 #: Files that are no examples of kernels.
-OTHERS = ("checks", "metal_probes", "metal_selftest")
+OTHERS = ("checks",)
 
 
 def pages() -> dict[str, str]:
@@ -46,6 +47,33 @@ def all_names() -> list[str]:
 def title_of(name: str) -> str:
     """Return the title of a page: what the program is called."""
     return _docstring(name).partition(":")[0].rstrip(".")
+
+
+def standalone(name: str) -> str:
+    """Return a program with the functions of ``checks.py`` that it uses, so that it runs when it is copied."""
+    source, shared = _source(name), _source("checks")
+    functions = {f.name: f for f in ast.parse(shared).body if isinstance(f, ast.FunctionDef)}
+    line = re.search(r"^from checks import (.+)\n", source, re.MULTILINE)
+    if line is None:
+        return source
+    wanted = set(line[1].split(", "))
+    while more := {n for f in wanted for n in _names(functions[f]) & functions.keys()} - wanted:
+        wanted |= more
+    used = set().union(*(_names(functions[f]) for f in wanted))
+    body = "\n\n\n".join(ast.get_source_segment(shared, f) or "" for n, f in functions.items() if n in wanted)
+    words = re.findall(r"^.*\bimport (.+)$", source, re.MULTILINE)
+    missing = used - {word for one in words for word in re.split(r"\W+", one)}
+    imports = re.findall(r"^(?:import|from) (?!__future__).+\n", shared, re.MULTILINE)
+    first = "import annotations\n\n"
+    added = "".join(one for one in imports if one.split()[-1] in missing)
+    source = source.replace(line[0], "").replace(first, first + added, 1)
+    before, main, after = source.partition('if __name__ == "__main__":')
+    return f"{before}{body}\n\n\n{main}{after}"
+
+
+def _names(function: ast.FunctionDef) -> set[str]:
+    """Return the names that a function uses."""
+    return {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
 
 
 @cache
@@ -71,7 +99,7 @@ def _index() -> str:
 
 
 def _page(name: str) -> str:
-    return _PAGE.format(title=title_of(name), meaning=_docstring(name), name=name, code=_source(name).strip())
+    return _PAGE.format(title=title_of(name), meaning=_docstring(name), name=name, code=standalone(name).strip())
 
 
 _HEAD = """\
@@ -85,7 +113,8 @@ python examples/gemm.py                 # on the best device of this machine
 python examples/gemm.py --target cpu
 ```
 
-`checks.py` beside them has what they share: the command line and the comparison.
+`checks.py` beside them has what they share: the command line and the comparison. The pages show each program together
+with the functions that it takes from there, so that it runs when it is copied into a file.
 """
 
 _PAGE = """\

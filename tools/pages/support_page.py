@@ -9,7 +9,7 @@ from itertools import combinations, product
 import tile_core.language as T
 from pages.columns import targets
 from pages.docstrings import docstring_of
-from pages.support import chosen, columns, computes, fallback, rows, variants
+from pages.support import chosen, columns, computes, fallback, requested, rows, variants
 from pages.support_rows import Row
 from tile_core.dtypes import DTYPES
 from tile_core.ops.registry import OPS
@@ -25,13 +25,18 @@ def pages() -> dict[str, str]:
 
 
 def cell(row: Row, text: str) -> str:
-    """Return the cell of a target: a variant with its types, or a word."""
+    """Return the cell of a target: a variant with its types, or a word; then a variant that an option requires."""
     target = targets()[text]
-    name = chosen(row, target)
-    if not name or (fallback(target, name) and name.endswith(".loops")):
-        return LOOPS if name else REFUSED
-    types = _codes(_different(computes(row, target)))
-    return f"`{name}`" + (f"<br>as {types}" if types else "")
+    name, (better, option) = chosen(row, target), requested(row, target)
+    loops = fallback(target, name) and name.endswith(".loops")
+    types = "" if loops or not name else _codes(_different(computes(row, target)))
+    parts = [REFUSED if not name else LOOPS if loops else f"`{_short(name)}`", f"as {types}" if types else ""]
+    return "<br>".join([*filter(None, parts), *([f'`{option}="always"`: `{_short(better)}`'] if better else [])])
+
+
+def _short(name: str) -> str:
+    """Return a variant's name without the kind of its target."""
+    return name.partition(".")[2]
 
 
 def anchor(name: str) -> str:
@@ -41,35 +46,33 @@ def anchor(name: str) -> str:
 
 def _support() -> str:
     names = list(dict.fromkeys(row.name for row in rows()))
-    parts = [_HEAD, _columns(), _overview(names)]
+    parts = [_HEAD, _overview(names)]
     for name in names:
         parts.append(_section(name, [row for row in rows() if row.name == name]))
     return "\n".join(parts)
 
 
-def _columns() -> str:
-    lines = ["| column | targets that answer alike |", "| --- | --- |"]
-    lines += [f"| `{first}` | {', '.join(f'`{t}`' for t in every)} |" for first, every in columns().items()]
-    return "\n".join(lines) + "\n"
-
-
 def _overview(names: Sequence[str]) -> str:
-    lines = [_head(["op"], [f"`{text}`" for text in columns()])]
+    lines = [_head(["op"], _titles())]
     for name in names:
         mine = [row for row in rows() if row.name == name]
         cells = []
-        for text in columns():
-            taken = sum(cell(row, text) != REFUSED for row in mine)
+        for text in targets():
+            taken = sum(bool(chosen(row, targets()[text])) for row in mine)
             cells.append("all" if taken == len(mine) else f"{taken} of {len(mine)}" if taken else "none")
         lines.append(f"| {_link(name)} | {' | '.join(cells)} |")
     return "## How many combinations each target takes\n\n" + "\n".join(lines) + "\n"
 
 
+def _titles() -> list[str]:
+    """Return the titles of the targets' columns; a kind and its architecture stand on two lines."""
+    return [f"`{text.replace(':', ':`<br>`')}`" for text in targets()]
+
+
 def _section(name: str, mine: Sequence[Row]) -> str:
-    alike = _alike(mine)
     groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Row]] = {}
     for row in mine:
-        cells = tuple(cell(row, texts[0]) for texts in alike.values())
+        cells = tuple(cell(row, text) for text in targets())
         groups.setdefault((tuple(row.scopes.values()), cells), []).append(row)
     merged: dict[tuple[str, tuple[str, ...]], list[Row]] = {}
     scopes_of: dict[tuple[object, ...], set[tuple[str, ...]]] = {}  # by a row's cells and types
@@ -77,29 +80,18 @@ def _section(name: str, mine: Sequence[Row]) -> str:
         merged.setdefault((_types(same, mine), cells), []).extend(same)
         for row in same:
             scopes_of.setdefault((cells, tuple(row.types.items())), set()).add(scopes)
-    lines = [_head(["element types", "scopes"], list(alike))]
+    lines = [_head(["element types", "scopes"], _titles())]
     for (types, cells), same in merged.items():
         everywhere = set.intersection(*(scopes_of[cells, tuple(row.types.items())] for row in same))
         lines.append(f"| {types} | {_scopes(same, everywhere)} | {' | '.join(cells)} |")
     return f"## {_title(name)} {{ #{anchor(name)} }}\n\n{_meaning(name, mine[0].op)}\n\n" + "\n".join(lines) + "\n"
 
 
-def _alike(mine: Sequence[Row]) -> dict[str, list[str]]:
-    """Return the columns of rows by their titles; equal targets of a kind share one."""
-    found: dict[tuple[str, ...], list[str]] = {}
-    for text in columns():
-        found.setdefault((targets()[text].kind, *(cell(row, text) for row in mine)), []).append(text)
-    kinds = [targets()[texts[0]].kind for texts in found.values()]
-    return {
-        f"`{kind}`" if kinds.count(kind) == 1 else "<br>".join(f"`{text}`" for text in texts): texts
-        for kind, texts in zip(kinds, found.values(), strict=True)
-    }
-
-
 def _meaning(name: str, op: str) -> str:
     function = getattr(T, name, None)
     parts = [docstring_of(function).summary] if function else ["A copy in a `T.Pipelined` loop, which may run ahead."]
     loops = docstring_of(OPS[op].meaning).summary if op in OPS else ""
+    loops = loops.removeprefix("Return the reference semantics").lstrip(".: ")
     return " ".join([*parts, f"In loops: {loops}" if loops and OPS[op].name == name else ""]).strip()
 
 
@@ -160,9 +152,10 @@ def _order(scopes: tuple[str, ...]) -> tuple[int, ...]:
 
 def _variants() -> str:
     parts = [_VARIANTS_HEAD]
-    for text in columns():
-        parts.append(f"\n## `{text}`\n\n| op | variant | what its table says |\n| --- | --- | --- |")
-        for v in sorted(variants(targets()[text]), key=lambda v: (v.op, -v.priority)):
+    for first, alike in columns().items():
+        title = ", ".join(f"`{text}`" for text in alike)
+        parts.append(f"\n## {title}\n\n| op | variant | what its table says |\n| --- | --- | --- |")
+        for v in sorted(variants(targets()[first]), key=lambda v: (v.op, -v.priority)):
             option = [("only with the option", f"`{v.option}`")] if v.option else []
             parts.append(f"| {v.op} | `{v.name}` | {_facts([*option, *v.legality.rows()])} |")
     return "\n".join(parts) + "\n"
@@ -207,11 +200,19 @@ hide: [toc]
 
 # Support
 
-Which target does what with each tile op, for tiles of 32 by 32 elements (rows of 256 for reductions and scans) and 128
-threads. A cell names the variant that lowers the op; `variant=` of a product forces one. *as* says which element types
-the instruction multiplies, where these are not the kernel's: operands are converted as they are read, without rounding.
-*loops* are the op's plain loops, distributed over the threads where a target has threads. *refused* is a typed error
-when the kernel is compiled. Targets of a kind share a column where they answer alike. No options are given.
+Which target does what with each tile op. A cell names the variant that lowers the op, without the kind of the target:
+`wgmma` in the column of `cuda:sm_90a` is the variant `cuda.wgmma`, and `variant="cuda.wgmma"` of a product requires it.
+
+- *as* names the element types that the instruction multiplies, where these are not the kernel's: operands are converted
+  as they are read, without rounding.
+- *loops* are the op's plain loops, distributed over the threads where a target has threads.
+- *refused* is a typed error when the kernel is compiled.
+- `tcgen05="always"`: a second line names the variant that this option requires. First lines are those of default
+  options, under which an estimate for the tile's shape chooses between legal instructions.
+
+The kernels of this page have 128 threads and tiles of 32 by 32 elements, rows of 256 for reductions and scans. Tiles of
+products are larger where the target's instructions are: 64 by 64 for `wgmma`, 128 by 64 for `tcgen05`. B of `tfloat32`,
+or of fewer than 16 bits, is transposed.
 
 The page is generated from the [legality tables](variants.md) of the installed backends when the site is built. Tests
 compare every cell with the dispatcher, and compile programs for it. `tile explain` gives the same answer for your own

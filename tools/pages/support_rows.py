@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
+from functools import partial
 from typing import Any
 
 from tile_core.dtypes import DTYPES
@@ -17,7 +18,8 @@ from tile_core.records import dataclass
 from tile_core.testing.case import one, tensor
 from tile_core.testing.run import load
 
-#: Rows, columns and depth of the tiles of all programs, and their threads.
+#: Rows, columns and depth of the tiles of all programs, and their threads. Products are larger where a target's
+#: instructions are.
 SIZE = 32
 #: Columns of what is reduced: more than two vectors of any CPU.
 LONG = 256
@@ -29,7 +31,7 @@ STAGED = ("shared", "shared", "fragment")
 _MIXED = (("float16", "bfloat16"), ("float16", "float8_e4m3fn"), ("float8_e4m3fn", "float8_e5m2"), ("int8", "uint8"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # rows are keys of caches, and their fields are not hashable
 class Row:
     """One tile op with the facts that tables of legality constrain.
 
@@ -53,6 +55,8 @@ class Row:
         Whether the op also reads it.
     others
         Element types of parameters that no table constrains.
+    build
+        Returns the row of a product for given M, N and K.
     """
 
     name: str
@@ -65,6 +69,11 @@ class Row:
     result: str = "dst"
     reads_result: bool = False
     others: Mapping[str, str] = field(default_factory=dict)
+    build: Callable[..., Row] | None = None
+
+    def at(self, sizes: Mapping[str, int]) -> Row:
+        """Return the row for other sizes of a product."""
+        return self if self.build is None or sizes == self.sizes else self.build(**sizes)
 
     def __str__(self) -> str:
         parts = (
@@ -122,8 +131,23 @@ def _products() -> Iterator[Row]:
     half = "float16", "float16", "float32"
     others = [(half, scopes) for scopes in itertools.product(shared, shared, more) if scopes != STAGED]
     for types, scopes in (*staged, *others):
-        a, b = (dict(zip("ABC", x, strict=True)) for x in (types, scopes))
-        yield Row("gemm", "gemm", a, b, dict.fromkeys("MNK", SIZE), result="C", reads_result=True)
+        yield _dense(types, scopes, SIZE, SIZE, SIZE)
+
+
+def _dense(types: tuple[str, ...], scopes: tuple[str, ...], M: int, N: int, K: int) -> Row:
+    a, b = (dict(zip("ABC", x, strict=True)) for x in (types, scopes))
+    call, shape_of_b = _second_operand("T.gemm({A}, {B}, {C}", types[1], N, K)
+    return Row(
+        "gemm", "gemm", a, b, {"M": M, "N": N, "K": K}, {"A": (M, K), "B": shape_of_b, "C": (M, N)}, call, "C",
+        reads_result=True, build=partial(_dense, types, scopes),
+    )  # fmt: skip
+
+
+def _second_operand(call: str, dtype: str, N: int, K: int) -> tuple[str, tuple[int, int]]:
+    """Return a call and the shape of B: transposed, where `wgmma` and `tcgen05` need columns along K."""
+    if DTYPES[dtype].bits < 16 or dtype == "tfloat32":
+        return f"{call}, transpose_B=True)", (N, K)
+    return f"{call})", (K, N)
 
 
 def _sparse() -> Iterator[Row]:
@@ -134,36 +158,56 @@ def _sparse() -> Iterator[Row]:
     half = ("float16", "float32")
     types += [(*half, e) for e in gemm_sp.METADATA if e != "int16"]
     rows = [(x, staged) for x in types] + [((*half, "int16"), {**staged, operand: "global"}) for operand in "AEB"]
-    for (a, c, e), scopes in rows:
-        yield Row(
-            "gemm_sp", "gemm_sp", {"A": a, "B": a, "C": c, "E": e}, scopes, dict.fromkeys("MNK", SIZE),
-            {"A": (SIZE, SIZE // 2), "E": (SIZE, SIZE // gemm_sp.e_factor(DTYPES[a], DTYPES[e]))},
-            "T.gemm_sp({A}, {E}, {B}, {C})", "C", reads_result=True,
-        )  # fmt: skip
+    for combination, scopes in rows:
+        yield _sparse_one(combination, scopes, SIZE, SIZE, SIZE)
+
+
+def _sparse_one(types: tuple[str, str, str], scopes: Mapping[str, str], M: int, N: int, K: int) -> Row:
+    a, c, e = types
+    call, shape_of_b = _second_operand("T.gemm_sp({A}, {E}, {B}, {C}", a, N, K)
+    metadata = (M, K // gemm_sp.e_factor(DTYPES[a], DTYPES[e]))
+    return Row(
+        "gemm_sp", "gemm_sp", {"A": a, "B": a, "C": c, "E": e}, scopes, {"M": M, "N": N, "K": K},
+        {"A": (M, K // 2), "B": shape_of_b, "C": (M, N), "E": metadata}, call, "C", reads_result=True,
+        build=partial(_sparse_one, types, scopes),
+    )  # fmt: skip
 
 
 def _scaled() -> Iterator[Row]:
     """Yield the rows of the support table: the product of each two formats."""
-    staged = {"A": "shared", "B": "shared", "C": "fragment"}
     for a, b in itertools.product(fp8.FORMATS, fp8.FORMATS):
-        yield Row(
-            "fp8_scaled_matmul", "gemm", {"A": a, "B": b, "C": "float32"}, staged, dict.fromkeys("MNK", SIZE),
-            {"scale": (SIZE,)}, "T.fp8_scaled_matmul({A}, scale, {B}, scale, {C})", "C", others={"scale": "float32"},
-        )  # fmt: skip
+        yield _scaled_one(a, b, SIZE, SIZE, SIZE)
+
+
+def _scaled_one(a: str, b: str, M: int, N: int, K: int) -> Row:
+    shapes = {"A": (M, K), "B": (N, K), "C": (M, N), "rows": (M,), "columns": (N,)}
+    return Row(
+        "fp8_scaled_matmul", "gemm", {"A": a, "B": b, "C": "float32"},
+        {"A": "shared", "B": "shared", "C": "fragment"}, {"M": M, "N": N, "K": K}, shapes,
+        "T.fp8_scaled_matmul({A}, rows, {B}, columns, {C}, transpose_B=True)", "C",
+        others={"rows": "float32", "columns": "float32"}, build=partial(_scaled_one, a, b),
+    )  # fmt: skip
 
 
 def _block_scaled() -> Iterator[Row]:
     """Yield the rows of the support table: a power of two scales 32 elements."""
-    staged = {"A": "shared", "B": "shared", "C": "fragment"}
-    call = """
-s = T.alloc_shared((32, 1), "float8_e8m0fnu")
-T.copy(scale, s)
-T.gemm_scaled({A}, s, {B}, s, {C}, transpose_B=True)"""
     for a, b in itertools.product(gemm_scaled.ELEMENTS, gemm_scaled.ELEMENTS):
-        yield Row(
-            "gemm_scaled", "gemm_scaled", {"A": a, "B": b, "C": "float32"}, staged, dict.fromkeys("MNK", SIZE),
-            {"scale": (SIZE, 1)}, call, "C", reads_result=True, others={"scale": "float8_e8m0fnu"},
-        )  # fmt: skip
+        yield _block_scaled_one(a, b, SIZE, SIZE, SIZE)
+
+
+def _block_scaled_one(a: str, b: str, M: int, N: int, K: int) -> Row:
+    call = f"""
+s = T.alloc_shared(({M}, {K // 32}), "float8_e8m0fnu")
+t = T.alloc_shared(({N}, {K // 32}), "float8_e8m0fnu")
+T.copy(rows, s)
+T.copy(columns, t)
+T.gemm_scaled({{A}}, s, {{B}}, t, {{C}}, transpose_B=True)"""
+    shapes = {"A": (M, K), "B": (N, K), "C": (M, N), "rows": (M, K // 32), "columns": (N, K // 32)}
+    return Row(
+        "gemm_scaled", "gemm_scaled", {"A": a, "B": b, "C": "float32"},
+        {"A": "shared", "B": "shared", "C": "fragment"}, {"M": M, "N": N, "K": K}, shapes, call, "C", reads_result=True,
+        others={"rows": "float8_e8m0fnu", "columns": "float8_e8m0fnu"}, build=partial(_block_scaled_one, a, b),
+    )  # fmt: skip
 
 
 def _copies() -> Iterator[Row]:
@@ -194,13 +238,13 @@ def _fills() -> Iterator[Row]:
 def _rows() -> Iterator[Row]:
     """Yield the rows of the support table."""
     calls = (
-        ("gather", "T.gather({src}, n, {dst})", {"src": "global", "dst": "shared"}),
-        ("scatter", "T.scatter({src}, {dst}, n)", {"src": "shared", "dst": "global"}),
+        ("gather", "T.gather({src}, rows, {dst})", {"src": "global", "dst": "shared"}),
+        ("scatter", "T.scatter({src}, {dst}, rows)", {"src": "shared", "dst": "global"}),
     )
     for name, call, scopes in calls:
         for dtype in DTYPES:
-            types, others = {"src": dtype, "dst": dtype}, {"n": "int32"}
-            yield Row(name, name, types, scopes, shapes={"n": (SIZE,)}, call=call, others=others)
+            types, others = {"src": dtype, "dst": dtype}, {"rows": "int32"}
+            yield Row(name, name, types, scopes, shapes={"rows": (SIZE,)}, call=call, others=others)
 
 
 def _reductions() -> Iterator[Row]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
+from tile_core.ir.attributes import NAME
 from tile_core.ir.visit import StmtRewriter, collect, map_expr
 
 Edit = Callable[[Any], "list[Any]"]
@@ -28,7 +29,7 @@ def kind_of(s: Any) -> str:
     name = nodes.operator_name(call).removeprefix("tile.")
     if name != "instruction":
         return _ORDERS.get(name, "")
-    function = str(call.attrs["name"])
+    function = str(call.attrs[NAME])
     if "wait_group" in function:
         return "group wait"
     if "commit_group" in function:
@@ -70,7 +71,7 @@ def edits_of(s: Any) -> Iterator[tuple[str, Edit]]:
             "one group more in flight",
             lambda s: [_with_arg(s, 0, lambda n: nodes.int_const(int(nodes.as_int(n)) + 1))],
         )
-    if name == "instruction" and "wait_group" in str(call.attrs["name"]):
+    if name == "instruction" and "wait_group" in str(call.attrs[NAME]):
         yield "one group more in flight", lambda s: [_with_more_in_flight(s)]
 
 
@@ -81,9 +82,9 @@ def _with_arg(s: Any, at: int, change: Callable[[Any], Any]) -> Any:
 
 
 def _with_more_in_flight(s: Any) -> Any:
-    name = str(s.value.attrs["name"])
+    name = str(s.value.attrs[NAME])
     head, _, pending = name.rpartition("_")
-    return tirx.Evaluate(nodes.tile_call("instruction", [], {"name": f"{head}_{int(pending) + 1}"}), s.span)
+    return tirx.Evaluate(nodes.tile_call("instruction", [], {NAME: f"{head}_{int(pending) + 1}"}), s.span)
 
 
 def _next_slot(s: Any, count: int) -> Any:

@@ -19,6 +19,7 @@ import tile_core as tile
 import tile_emulator
 from tile_core.abi.kernel_text import KernelText
 from tile_core.plugins.contexts import make_context
+from tile_runtime import knobs
 
 from . import launch
 from .case import Case
@@ -152,6 +153,12 @@ class ZooTests:
         """Every kept text is of a kernel that is kept."""
         assert sorted(p.stem for p in self.zoo.golden.glob(f"*{self.zoo.suffix}")) == sorted(self.zoo.kept)
 
+    @pytest.mark.sweep(4)
+    def test_grammar(self, name: str, target: str) -> None:
+        """Check the nodes and attributes of the IR after each pass."""
+        with knobs.override(verify_ir=True):
+            launch.lowered(self.zoo.case_of(name).program, make_context(target, self.zoo.options))
+
     def test_golden(self, kept: str, request: pytest.FixtureRequest) -> None:
         """Compare emitted texts with golden files; ``--update-golden`` rewrites them."""
         path, text = self.zoo.golden / f"{kept}{self.zoo.suffix}", self.zoo.text_of(kept).text
@@ -165,6 +172,7 @@ class ZooTests:
         """``Kernel.verify`` agrees with kernels that the emulator executes."""
         case = verified.make()
         kernel = tile.compile(case.program, self.zoo.targets[0], runtime="emulator", options=self.zoo.options)
-        args = [kernel.adapter.from_host(np.array(a)) if isinstance(a, np.ndarray) else a for a in case.args]
+        adapter: Any = kernel.adapter
+        args = [adapter.from_host(np.array(a)) if isinstance(a, np.ndarray) else a for a in case.args]
         report = kernel.verify(*args)
         assert {o.name for o in report.outputs} >= {kernel.signature.params[w.index].name for w in case.wanted}

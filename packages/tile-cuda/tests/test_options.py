@@ -16,7 +16,8 @@ MANIFEST = tile_backend()
     ("given", "expected"),
     [
         ({"numerics": "exact"}, "numerics is 'strict', 'standard', 'fast'"),
-        ({"line_info": None}, "line_info is True or False"),
+        ({"line_info": None}, "line_info is True, False or 'text'"),
+        ({"line_info": "python"}, "line_info is True, False or 'text'"),
         ({"opt": 4}, "opt is 0, 1, 2 or 3"),
         ({"opt": True}, "opt is 0, 1, 2 or 3"),
         ({"max_registers": 15}, "max_registers is None or a number from 16 to 255"),

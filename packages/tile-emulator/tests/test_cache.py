@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from expected_errors import raises_error
 
-from tile_core import knobs
 from tile_core.errors.artefacts import NoScratchFolder
 from tile_core.runtime import cache
 from tile_emulator import build
 from tile_emulator.compilers import find_compiler
 from tile_emulator.errors import CompilerSlow
+from tile_runtime import knobs
 
 from .dialects.mini import floats, run
 

@@ -67,6 +67,28 @@ def test_printed_text_comes_back_up_to_the_limit():
     assert len(run(text, [1000], limits=RunLimits(output_bytes=100), **ONE).printed) == 100
 
 
+@pytest.mark.parametrize(
+    ("before", "kind", "detail"),
+    [
+        ("", "trap", "the kernel ends itself by a trap"),
+        ('printf("n is %d\\n", n);', "trap", "the kernel ends itself by a trap"),
+        ('printf("device assertion failed: n is %d\\n", n);', "assertion", "n is 3"),
+    ],
+)
+def test_a_trap_is_an_assertion_if_its_thread_prints_one(before, kind, detail):
+    text = f"__global__ void k(int n) {{ {before} simt::trap(); }}"
+    (report,) = run(text, [3], **ONE).reports
+    assert (report.kind, report.detail) == (kind, detail)
+
+
+def test_a_trap_of_another_thread_is_no_assertion():
+    body = (
+        'if (threadIdx.x == 0) printf("device assertion failed: n\\n"); __syncthreads(); if (threadIdx.x) simt::trap();'
+    )
+    (report,) = run(f"__global__ void k(int n) {{ {body} }}", [3], block=(2, 1, 1)).reports
+    assert report.kind == "trap"
+
+
 def test_the_number_of_reports_is_limited():
     body = "\n".join(f"  out[{i}] = threadIdx.x;" for i in range(8))
     text = f"__global__ void k(int* out) {{\n{body}\n}}"

@@ -37,6 +37,8 @@ BUGS = [
         ("deadlock",)),
     Bug("barriers in two branches", T, "  __syncthreads();",
         "  if (threadIdx.x < 32) {__syncthreads();}\nelse {__syncthreads();}", ("divergence",)),
+    Bug("barriers in two branches of a line", T, "  __syncthreads();",
+        "  if (threadIdx.x < 32) {__syncthreads();} else {__syncthreads();}", ("divergence",)),
     Bug("return before the barrier", T, "  __syncthreads();", "  if (threadIdx.x > 60) return; __syncthreads();",
         ("deadlock",)),
     Bug("a warp's barrier instead of the block's", T, "__syncthreads();", "__syncwarp();", ("race",), "s["),

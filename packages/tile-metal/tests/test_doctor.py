@@ -5,8 +5,11 @@ import sys
 
 import pytest
 
+from tile_core.cli import tryout
 from tile_core.cli.checks import Check
-from tile_metal import doctor
+from tile_core.plugins.manager import installed
+from tile_metal import doctor, versions
+from tile_metal.runtime import libraries
 from tile_metal.runtime.libraries import LibraryUnusable
 
 from .runtime.fake_mlx import Mlx
@@ -45,7 +48,7 @@ def test_elsewhere(monkeypatch):
     assert "run by the emulator" in found.detail
     monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None)
     (found,) = doctor.checks()
-    assert found.remedy == "pip install tile-emulator to run it here"
+    assert found.remedy == "pip install packages/tile-emulator in a checkout to run it here"
 
 
 def test_all_is_there(mac):
@@ -108,3 +111,67 @@ def test_fast_math_in_the_environment(mac, monkeypatch):
     monkeypatch.setenv(doctor.FAST_MATH, "1")
     (found,) = doctor.environment()
     assert "precise kernels are refused" in found.detail
+
+
+XCRUN = """#!/bin/sh
+cat > "$(dirname "$0")/seen.metal"
+echo "$@" > "$(dirname "$0")/seen.txt"
+echo "{said}" >&2
+exit {status}
+"""
+
+
+class TestDeviceChecks:
+    @pytest.fixture
+    def xcrun(self, tmp_path, monkeypatch):
+        def made(said, status):
+            program = tmp_path / "xcrun"
+            program.write_text(XCRUN.format(said=said, status=status))
+            program.chmod(0o755)
+            monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+            return tmp_path
+
+        return made
+
+    def test_the_compiler(self, xcrun):
+        folder = xcrun("", 0)
+        found = doctor.compiled("metal4")
+        assert (found.status, found.detail) == ("OK", "xcrun metal -std=metal4.0 accepts a product for metal:metal4")
+        assert (folder / "seen.txt").read_text() == "-sdk macosx metal -std=metal4.0 -c -x metal - -o /dev/null\n"
+        assert "matmul2d" in (folder / "seen.metal").read_text()
+
+    def test_an_error(self, xcrun):
+        xcrun("<stdin>:3:1: error: unknown type name 'blah'\n1 error generated.", 1)
+        found = doctor.compiled("metal3")
+        assert found.status == "missing"
+        assert "-std=metal3.1 refuses a product: <stdin>:3:1: error: unknown type name 'blah'" in found.detail
+
+    def test_no_compiler(self, xcrun, monkeypatch, tmp_path):
+        xcrun("xcrun: error: unable to find utility metal, not a developer tool or in PATH", 72)
+        assert doctor.compiled("metal3").status == "note"
+        monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+        assert doctor.compiled("metal3").detail == "xcrun is not installed"
+
+    @pytest.mark.sweep(1)
+    def test_a_launch(self, monkeypatch):
+        mx = Mlx()
+        monkeypatch.setitem(libraries.FIND, "mlx", lambda: mx)
+        for adapter in installed().runtimes(installed().resolve_target("metal")):
+            monkeypatch.setattr(adapter, "_used", {})
+        monkeypatch.setattr(versions, "system_version", lambda: mx.system)
+        found = doctor.launched("mlx")
+        assert (found.status, found.detail) == ("OK", "a product for metal on the GPU: 2240 elements are right")
+        mx.refuse = "program_source:3: error: unknown type name 'blah'"
+        found = doctor.launched("mlx")
+        assert (found.status, "U406" in found.detail, "blah" in found.detail) == ("missing", True, True)
+
+    @pytest.mark.sweep(1)
+    def test_no_library(self, monkeypatch):
+        for adapter in installed().runtimes(installed().resolve_target("metal")):
+            monkeypatch.setattr(adapter, "_used", {})
+        monkeypatch.setitem(libraries.FIND, "torch", missing("torch"))
+        assert (doctor.launched("torch").status, doctor.launched("torch").detail) == ("note", "torch is not installed")
+
+    def test_the_option_runs_them(self):
+        without, with_them = ([name for name, _ in tryout.steps(device)] for device in (False, True))
+        assert [name for name in with_them if name not in without] == ["device of metal"]

@@ -1,11 +1,22 @@
 # ruff: noqa: E501 - texts of kernels
 """Every rule on code that breaks it and on code that does not."""
 
-import pytest
+from types import SimpleNamespace
 
-from tile_metal.emulation.clcpp import clang, clcpp_findings
-from tile_metal.findings import Finding
-from tile_metal.lint import lint
+import numpy as np
+import pytest
+from metal_lint import lint
+from metal_lint.clang import clang, clcpp_findings
+from typer.testing import CliRunner
+
+import tile_emulator
+from tile_core.cli.app import app
+from tile_core.cli.compile import check_texts
+from tile_core.errors.launch import TextRefused
+from tile_core.plugins.manager import installed
+from tile_metal.lint.findings import Finding
+
+from .runtime.texts import scale, text
 
 CLEAN = """\
 #include <metal_stdlib>
@@ -161,6 +172,17 @@ def test_the_front_end_of_opencl_finds_nothing():
 
 
 @needs_clang
+def test_the_front_end_of_opencl_takes_bfloat_as_metal_does():
+    """Operands of a condition in two spaces, as in the last elements of a row."""
+    code = "device const bfloat* b = (device const bfloat*)A; bfloat v[2]; threadgroup bfloat* s = (threadgroup bfloat*)smem;"
+    code += (
+        " v[0] = t < n ? b[t] : (bfloat)0.0f; s[t] = t < n ? b[t] : s[0]; v[1] = (bfloat)((float)v[0] + (float)s[1]);"
+    )
+    assert clcpp_findings(CLEAN.replace("BODY", code)) == ()
+    assert clcpp_findings(CLEAN.replace("BODY", code.replace("(device const bfloat*)A", "(thread bfloat*)A"))) != ()
+
+
+@needs_clang
 @pytest.mark.parametrize("code", [
     "put(C, most);", "most = *(threadgroup float*)C;", "most = undeclared;", "C[0] = A;", "A[0] = 1.0f;",
 ])  # fmt: skip
@@ -191,3 +213,40 @@ def test_types_of_variables_as_arguments():
     (found,) = lint(text.replace("TYPE", "decltype(left)"))
     assert (found.line, found.rule) == (2, "address-space")
     assert not lint(text.replace("TYPE", "remove_addrspace_t<decltype(left)>"))
+
+
+class TestWhereTheRulesAreUsed:
+    """The emulator and ``tile compile`` refuse what only Apple's compiler would find."""
+
+    CAST = "  threadgroup float* p = (threadgroup float*)C;\n  p[0] = 1.0f;\n"
+
+    @pytest.mark.sweep(1)
+    def test_the_emulator(self):
+        made = text("f", [("C", "float32", "write")], self.CAST, (1, 1, 1), (1, 1, 1))
+        dialect = installed().emulation(installed().resolve_target("metal"))
+        with pytest.raises(TextRefused, match=r"U406.*f: a rule of MSL rejected line \d+ of the text: .*device"):
+            tile_emulator.run(made.text, made.facts, [np.zeros(4, np.float32)], dialect)
+        clean = text("f", [("C", "float32", "write")], "  C[0] = 1.0f;\n", (1, 1, 1), (1, 1, 1))
+        assert tile_emulator.run(clean.text, clean.facts, [np.zeros(4, np.float32)], dialect).ok
+
+    def test_compile(self):
+        made = text("f", [("C", "float32", "write")], self.CAST, (1, 1, 1), (1, 1, 1))
+        dialect = installed().emulation(installed().resolve_target("metal"))
+        with pytest.raises(TextRefused, match="U406"):
+            check_texts([SimpleNamespace(lowered=made)], dialect)
+        check_texts([SimpleNamespace(lowered=made)], None)
+        check_texts([SimpleNamespace(lowered="a program"), SimpleNamespace(lowered=scale())], dialect)
+
+    @pytest.mark.sweep(1)
+    def test_the_command_uses_them(self, tmp_path, monkeypatch):
+        file = tmp_path / "k.py"
+        file.write_text(
+            "import tile_core.language as T\n\n\n@T.prim_func\ndef copy(A: T.Tensor((64,), 'float32'), "
+            "B: T.Tensor((64,), 'float32')):\n    with T.Kernel(1, threads=32):\n        T.copy(A, B)\n"
+        )
+        runner = CliRunner()
+        assert runner.invoke(app, ["compile", str(file), "--target", "metal"]).exit_code == 0
+        monkeypatch.setattr("tile_metal.lint.lint", lambda text: (Finding(1, "address-space", "planted"),))
+        found = runner.invoke(app, ["compile", str(file), "--target", "metal"])
+        assert found.exit_code != 0
+        assert "planted" in str(found.exception or found.output)

@@ -4,11 +4,11 @@ import os
 import re
 
 import pytest
+from ci_matrix import Choice, matrix
 
 import tile_core as tile
 import tile_core.language as T
 from tile_core.abi.kernel_text import KernelText
-from tile_core.cli.ci_matrix import Choice, matrix
 from tile_core.compiler import lower
 from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed

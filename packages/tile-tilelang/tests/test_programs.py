@@ -16,7 +16,7 @@ import pytest
 
 import tile_core as tile
 from tile_tilelang.__main__ import main
-from tile_tilelang.errors import NoScript, NotAnswered
+from tile_tilelang.errors import NoScript, NotAnswered, NotOnHost
 from tile_tilelang.running import answering, run
 
 pytestmark = pytest.mark.sweep(3)
@@ -171,13 +171,18 @@ class TestImport:
             assert sys.modules["tilelang"] is not other
         assert sys.modules["tilelang"] is other
 
-    @pytest.mark.parametrize(
-        ("module", "remedy"), [("carver", "configs="), ("contrib.nvcc", "tile builds itself"), ("nothing", "has:")]
-    )
-    def test_other_modules_are_refused(self, module: str, remedy: str) -> None:
-        with answering(), pytest.raises(NotAnswered, match=r"\[S651\] import tilelang\.") as refused:
-            importlib.import_module(f"tilelang.{module}")
+    @pytest.mark.parametrize(("module", "remedy"), [("carver", "configs="), ("contrib.nvcc", "tile builds itself")])
+    def test_other_modules_are_refused_where_they_are_used(self, module: str, remedy: str) -> None:
+        with answering():
+            found = importlib.import_module(f"tilelang.{module}")
+            with pytest.raises(NotOnHost) as refused:
+                found.anything()
         assert remedy in refused.value.help
+
+    def test_unknown_modules_are_refused(self) -> None:
+        with answering(), pytest.raises(NotAnswered, match=r"\[S651\] import tilelang\.") as refused:
+            importlib.import_module("tilelang.nothing")
+        assert "has:" in refused.value.help
         assert isinstance(refused.value, ImportError)
 
     def test_no_such_script(self, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from expected_errors import raises_error
 
@@ -38,6 +39,12 @@ USED = """
     cumsum Parallel Pipelined serial unroll vectorized grid prim_func macro print device_assert assume
     if_then_else Select any_of all_of infinity max_value min_value exp exp2 log sqrt rsqrt sigmoid max min abs
     alloc_shared alloc_fragment alloc_local alloc_var sync_threads sync_warp shfl_sync shfl_xor shfl_up shfl_down
+    WarpSpecialize inline likely func_attr annotate_restrict_buffers annotate_pass_configs annotate_compile_flags
+    WSPipeline WSID annotate_ws_schedule clc_try_cancel clc_is_canceled print_var print_msg add2 fma2 extract_lane
+    lds128
+    make_tensor_from_addr get_thread_extent get_block_extents get_mma_micro_size make_blockscaled_gemm_layout
+    comm_reducer
+    float4_e2m1_unpacked CUDASourceCodeKernel BufferLoad PrimExpr index_to_coordinates vectorlow is_float4 __exp
     float16 bfloat16 float32 float8_e4m3fn float8_e5m2 float4_e2m1fn int4 int8 int32 bool
 """.split()
 
@@ -75,6 +82,30 @@ def test_a_word_is_there_or_refused_with_a_remedy(name: str) -> None:
 @pytest.mark.parametrize("name", HOST)
 def test_a_host_call_is_there_or_refused_with_a_remedy(name: str) -> None:
     assert "has:" not in answer(tile_tilelang, name)
+
+
+def test_small_floats_saturate_and_round_goes_to_even() -> None:
+    @T.prim_func
+    def narrowed(
+        X: T.Tensor((3, 32), "float32"), Y: T.Tensor((3, 32), "float8_e4m3fn"), Z: T.Tensor((3, 32), "float8_e5m2"),
+        R: T.Tensor((3, 32), "float32"),
+    ):  # fmt: skip
+        with T.Kernel(1, threads=32):
+            F = T.alloc_fragment((3, 32), "float32")
+            T.copy(X, F)
+            T.copy(F, Y[0, 0])
+            for i, j in T.Parallel(3, 32):
+                Z[i, j] = F[i, j]
+                R[i, j] = T.round(F[i, j]) + T.round(F[i, j], "ties-away-from-zero")
+
+    rng = np.random.default_rng()
+    x = rng.standard_normal((3, 32)).astype("float32")
+    x[0, :8] = 1000, -1e9, np.inf, -np.inf, np.nan, 2.5, -0.5, 6e4
+    y, z, r = tile_tilelang.compile(narrowed, out_idx=[1, 2, 3], target="cpu")(x)
+    np.testing.assert_array_equal(y.astype("float32"), np.clip(x, -448, 448).astype(y.dtype).astype("float32"))
+    np.testing.assert_array_equal(z.astype("float32"), np.clip(x, -57344, 57344).astype(z.dtype).astype("float32"))
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(r, np.rint(x) + np.copysign(np.floor(np.abs(x) + 0.5), x))
 
 
 def test_names_of_tile_are_all_there() -> None:

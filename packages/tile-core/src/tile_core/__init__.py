@@ -23,6 +23,7 @@ _LAZY = {
     "disable_cache": "tile_core.runtime.memo:disable_cache",
     "errors": "tile_core.errors:",
     "explain": "tile_core.reports:explain",
+    "find_nan": "tile_core.debugging.snapshots:find_nan",
     "jit": "tile_core.decorators:jit",
     "language": "tile_core.language:",
     "layout": "tile_core.layout:",
@@ -32,6 +33,7 @@ _LAZY = {
     "sparse": "tile_core.sparse:",
     "targets": "tile_core.plugins.manager:targets",
     "tilings": "tile_core.tiling.api:tilings",
+    "watch": "tile_core.debugging.snapshots:watch",
 }
 
 __all__ = ["__version__", *sorted(_LAZY)]

@@ -14,32 +14,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tile_core.abi.signature import Param, Signature
-from tile_core.compat.exits import check_thread
 from tile_core.compat.types import Array, Expr, Var
 from tile_core.context import Context
 from tile_core.errors import InternalError, TileError
 from tile_core.errors.cli import CannotWrite
-from tile_core.errors.interrupts import passed_on, watched
-from tile_core.numerics.levels import level_of
+from tile_core.errors.language import NotCompiled
+from tile_core.numerics.levels import STANDARD, level_of
 from tile_core.plugins.contexts import make_context
-from tile_core.plugins.runtimes import ask_adapter, find_runtime
+from tile_core.plugins.runtimes import find_runtime
 from tile_core.reports.slow import warn_of_build, warn_of_plan
-from tile_core.runtime.arguments import normalise_out_idx
 from tile_core.runtime.disk_slots import DiskSlot, slot_of
 from tile_core.runtime.files import write_named
 from tile_core.runtime.kernel import Kernel, Origin
-from tile_core.runtime.launches import CompiledLaunch, hidden_of, in_order
+from tile_core.runtime.launches import CompiledLaunch, hidden_of
 from tile_core.runtime.settings import path_of, program_of
-from tile_core.runtime.wide import WideVersion
+from tile_runtime.calls.arguments import normalise_out_idx
+from tile_runtime.calls.launches import in_order
+from tile_runtime.calls.wide import WideVersion
+from tile_runtime.compat.exits import check_thread
+from tile_runtime.errors.interrupts import passed_on, watched
+from tile_runtime.loaders import ask_adapter
+from tile_runtime.traces import short_traces
 
 if TYPE_CHECKING:
     from tile_core.abi.adapter import RuntimeAdapter
     from tile_core.ir.program import ParamInfo, Program
     from tile_core.passes.spine import Plan
     from tile_core.plugins.manager import Plugins
+    from tile_core.reference.observe import Observer
+    from tile_core.reports.report import ReportText
     from tile_core.target import Target
 
 
+@short_traces
 def compile(
     program: Program,
     target: Target | str = "auto",
@@ -81,12 +88,15 @@ def compile(
         This machine lacks something.
     """
     from tile_core.plugins.manager import installed
+    from tile_core.reports.idle import warn_idle
 
     program, plugins = program_of("tile.compile", program), installed()
     dump = None if dump is None else path_of("tile.compile", "dump", dump)
     with watched():
         ctx = make_context(target, options, plugins=plugins)
-        return _kernel(program, signature_of(program, out_idx), ctx, plugins, runtime, dump)
+        signature = signature_of(program, out_idx)
+        warn_idle(program, signature)
+        return _kernel(program, signature, ctx, plugins, runtime, dump)
 
 
 def lower(program: Program, ctx: Context, plugins: Plugins, dump: str | Path | None = None) -> Plan:
@@ -120,6 +130,27 @@ def lower(program: Program, ctx: Context, plugins: Plugins, dump: str | Path | N
         raise HookReturned(
             backend=ctx.target.backend, hook="tile_pipeline", found=found, expected="a last one that does"
         )
+    return plan
+
+
+def compiled_launches(programs: Sequence[Program], plans: Sequence[Plan], signature: Signature) -> list[CompiledLaunch]:
+    """Return the launches of a kernel, which are not loaded.
+
+    Parameters
+    ----------
+    programs, plans
+        Each launch as a program of its own, and its plan.
+    signature
+        How the kernel is called.
+    """
+    made = []
+    for one, plan in zip(programs, plans, strict=True):
+        own = signature_of(one) if len(programs) > 1 else signature
+        made.append(CompiledLaunch(one, own, plan.lowered, plan.hidden, functools.partial(_same, plan)))
+    return made
+
+
+def _same(plan: Plan) -> Plan:
     return plan
 
 
@@ -178,10 +209,10 @@ def source_text(plan: Plan) -> str:
     return plan.source or str(plan.lowered.script())
 
 
-def _explain(plan: Plan, ctx: Context) -> str:
-    from tile_core.reports.report import report
+def _explain(plans: Sequence[Plan], ctx: Context) -> ReportText:
+    from tile_core.reports.report import ReportText, facts_of
 
-    return report(plan, ctx)
+    return ReportText([facts_of(plan, ctx) for plan in plans])
 
 
 def _kernel(
@@ -208,9 +239,9 @@ def _kernel(
             target=ctx.target.text,
             source=lambda: "\n\n".join(source_of(s.lowered, s.plan) for s in stages),
             program=program,
-            explain=lambda: "\n\n".join(_explain(s.plan(), ctx) for s in stages),
+            explain=lambda: _explain([s.plan() for s in stages], ctx),
             reference=_reference(program, hidden, level_of(ctx.options)),
-            export=lambda kernel, path: _export(path, signature, stages, hidden, ctx.target, plugins),
+            export=lambda kernel, path: _export(path, signature, stages, ctx.target, plugins),
             runtimes=load,
         ),
     )
@@ -307,21 +338,37 @@ def _reference(program: Program, hidden: Sequence[str], level: str) -> Callable[
     It is called as the kernel is: with the parameters, then the values of ``hidden``; with ``shake=seed`` results are
     changed as the level of numerics admits; with the positions of arrays that hold nothing yet, as ``unwritten``,
     memory is watched: what the program may not rely on is refused, and the elements of these arrays that it never
-    writes are returned.
+    writes are returned. ``observer`` is called before and after each statement.
     """
 
-    def call(*values: Array, shake: int | None = None, unwritten: frozenset[int] | None = None) -> object:
+    def call(
+        *values: Array, shake: int | None = None, unwritten: frozenset[int] | None = None,
+        observer: Observer | None = None,
+    ) -> object:  # fmt: skip
         from tile_core.reference import execute
 
         visible = len(values) - len(hidden)
         symbols = dict(zip(hidden, values[visible:], strict=True))
         watched = unwritten is not None
         return execute(
-            program, values[:visible], check=watched, symbols=symbols, unwritten=unwritten, shake=shake, level=level
-        )
+            program, values[:visible], check=watched, symbols=symbols, unwritten=unwritten, shake=shake, level=level,
+            observer=observer,
+        )  # fmt: skip
 
-    call.shakes = call.watches = True  # type: ignore[attr-defined]
+    call.shakes = call.watches = call.observes = True  # type: ignore[attr-defined]
     return call
+
+
+def reference_kernel(program: Program, out_idx: int | Sequence[int] | None = None) -> Kernel:
+    """Return a kernel that is compiled for no target: only its reference can be executed."""
+
+    def refuse(*values: object) -> None:
+        raise NotCompiled(kernel=program.name)
+
+    return Kernel(
+        signature_of(program, out_idx), refuse, hidden=(),
+        origin=Origin(program=program, reference=_reference(program, (), STANDARD)),
+    )  # fmt: skip
 
 
 def _guarded(stage: str, program: Program, run: Callable[[], Any]) -> Any:

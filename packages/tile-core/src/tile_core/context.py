@@ -9,10 +9,10 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from tile_core.knobs import Knobs
 from tile_core.manifest import BackendManifest
 from tile_core.records import dataclass
 from tile_core.target import Capabilities, Target
+from tile_runtime.knobs import Knobs
 
 if TYPE_CHECKING:
     pass

@@ -10,9 +10,12 @@ import types
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from tile_core.errors import TileError
 from tile_core.errors.language import BadArgument, BadReturn, PythonError
 from tile_core.numerics.levels import FAST
 from tile_core.trace.by_name import ByName
+from tile_core.trace.source import definition
+from tile_runtime.traces import short_traces, shorten
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
@@ -25,7 +28,12 @@ if TYPE_CHECKING:
 def jit(function: Callable[..., object]) -> JitFunction: ...
 @overload
 def jit(
-    *, out_idx: int | Sequence[int] | None = None, target: str | Target = "auto", options: Any = None, **hints: Any
+    *,
+    out_idx: int | Sequence[int] | None = None,
+    target: str | Target = "auto",
+    options: Any = None,
+    runtime: str | None = None,
+    **hints: Any,
 ) -> Callable[[Callable[..., object]], JitFunction]: ...
 def jit(
     function: Callable[..., object] | None = None,
@@ -33,6 +41,7 @@ def jit(
     out_idx: int | Sequence[int] | None = None,
     target: str | Target = "auto",
     options: Any = None,
+    runtime: str | None = None,
     **hints: object,
 ) -> JitFunction | Callable[[Callable[..., object]], JitFunction]:
     """Compile kernels when they are first needed.
@@ -48,6 +57,8 @@ def jit(
         A target or its text; ``"auto"`` finds the best device of this machine.
     options
         The backend's options.
+    runtime
+        As of ``tile.compile``: ``"emulator"`` runs kernels of any target here.
     **hints
         ``pass_configs`` and the like of other dialects. They are checked; ``TL_ENABLE_FAST_MATH`` sets the option
         ``numerics="fast"`` of targets that have levels, the others have no effect on results.
@@ -66,8 +77,8 @@ def jit(
 
         fast_math = wants_fast_math(hints)
     if function is not None:
-        return JitFunction(function, scope, out_idx, target, options, fast_math=fast_math)
-    return lambda f: JitFunction(f, scope, out_idx, target, options, fast_math=fast_math)
+        return JitFunction(function, scope, out_idx, target, options, fast_math=fast_math, runtime=runtime)
+    return lambda f: JitFunction(f, scope, out_idx, target, options, fast_math=fast_math, runtime=runtime)
 
 
 class JitFunction(ByName):
@@ -92,6 +103,7 @@ class JitFunction(ByName):
         options: Any,
         *,
         fast_math: bool = False,
+        runtime: str | None = None,
     ) -> None:
         from tile_core.errors.language import NoSource
         from tile_core.runtime.memo import Memo
@@ -110,6 +122,7 @@ class JitFunction(ByName):
         self._target = target
         self._options = options
         self._fast_math = fast_math
+        self._runtime = runtime
         self._known_signature: tuple[tuple[object, ...], inspect.Signature] | None = None
         self._memo: Memo[Kernel] = Memo()
         self.traced_keys: Memo[str] = Memo()
@@ -118,7 +131,8 @@ class JitFunction(ByName):
     def changed(self, *, target: str | Target | None = None, options: Any = None) -> JitFunction:
         """Return the same function for another target or with other options; what is ``None`` stays."""
         target, options = self._target if target is None else target, self._options if options is None else options
-        return JitFunction(self.function, self._scope, self._out_idx, target, options, fast_math=self._fast_math)
+        kept: dict[str, Any] = {"fast_math": self._fast_math, "runtime": self._runtime}
+        return JitFunction(self.function, self._scope, self._out_idx, target, options, **kept)
 
     @property
     def out_idx(self) -> int | Sequence[int] | None:
@@ -172,16 +186,25 @@ class JitFunction(ByName):
         return found
 
     @property
+    def runtime(self) -> str | None:
+        """The runtime that loads kernels, as given to ``tile.jit``."""
+        return self._runtime
+
+    @property
     def target(self) -> Any:
         """The target, or its text, that kernels are compiled for."""
         return self._target
 
     def __call__(self, *args: object, **keywords: object) -> Any:
         """Return the kernel of a factory's arguments, or run an eager kernel."""
-        if not self.eager:
-            return self.compile(*args, **keywords)
-        given = self.arguments(args, keywords)
-        return self.launch(self._kernel(given, {}), given)
+        try:
+            if not self.eager:
+                return self._kernel(*self._sized(args, keywords))
+            given = self.arguments(args, keywords)
+            return self.launch(self._kernel(given, {}), given)
+        except TileError as error:
+            shorten(error)
+            raise error
 
     def launch(self, kernel: Kernel, given: Mapping[str, object]) -> Any:
         """Call a kernel of an eager function with the arguments that it takes."""
@@ -207,6 +230,7 @@ class JitFunction(ByName):
         """Return the function bound to an object, where a class defines it."""
         return self if instance is None else types.MethodType(self, instance)
 
+    @short_traces
     def compile(self, *args: object, **keywords: object) -> Kernel:
         """Return the kernel for these arguments without running it.
 
@@ -223,6 +247,7 @@ class JitFunction(ByName):
         """
         return self._kernel(*self._sized(args, keywords))
 
+    @short_traces
     def program(self, *args: object, **keywords: object) -> Program:
         """Return the traced program for these arguments, as `compile` takes them, without compiling it."""
         return self._trace(*self._sized(args, keywords))
@@ -236,7 +261,7 @@ class JitFunction(ByName):
             shown["sizes"] = tuple((n, described(v, self.eager)) for n, v in sorted(sizes.items()))
         target = installed().resolve_target(self._target)
         options = self.options_for(target)
-        key = make_key(self.function, shown, target=target.text, options=(self._out_idx, options))
+        key = make_key(self.function, shown, target=target.text, options=(self._out_idx, options, self._runtime))
         traced: list[Program] = []
 
         def identity() -> Hashable:
@@ -277,7 +302,7 @@ class JitFunction(ByName):
         from tile_core.compiler import compile as compile_program
 
         outputs = program.outputs if self.eager else self._out_idx
-        return compile_program(program, target=self._target, out_idx=outputs, options=options)
+        return compile_program(program, target=self._target, out_idx=outputs, options=options, runtime=self._runtime)
 
     def _trace(self, given: Mapping[str, object], sizes: Mapping[str, Any]) -> Program:
         if self.eager:
@@ -291,9 +316,9 @@ class JitFunction(ByName):
         result = self.function(*bound.args, **bound.kwargs)
         if not isinstance(result, Program):
             name, found = self.function.__name__, f"an object of type {type(result).__name__}"
-            raise BadReturn(
-                kernel=f"the factory {name}", found=found, expected="a function decorated with @T.prim_func"
-            )
+            fix = "end the factory with `return kernel`, the function that it decorates"
+            facts = {"kernel": f"the factory {name}", "expected": "a function decorated with @T.prim_func", "fix": fix}
+            raise BadReturn(found=found, where=definition(self.function).where, **facts)
         return result
 
     def arguments(self, args: tuple[object, ...], keywords: Mapping[str, object]) -> dict[str, object]:
@@ -301,7 +326,12 @@ class JitFunction(ByName):
         try:
             bound = self._signature.bind(*args, **keywords)
         except TypeError as error:
-            raise PythonError(kind="TypeError", detail=f"{self.function.__name__}(): {error}") from error
+            name, fix = self.function.__name__, {}
+            if not self.eager and any(hasattr(a, "__dlpack__") for a in (*args, *keywords.values())):
+                usage = f"{name}({', '.join(self._signature.parameters)})(...)"
+                fix = {"fix": f"{name} makes a kernel: give it its own arguments, and arrays to the kernel: {usage}"}
+            where = definition(self.function).where
+            raise PythonError(kind="TypeError", detail=f"{name}(): {error}", where=where, **fix) from error
         bound.apply_defaults()
         return dict(bound.arguments)
 

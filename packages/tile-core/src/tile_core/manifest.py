@@ -13,10 +13,10 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from tile_core.compat.distributions import version_of
 from tile_core.errors.plugins import InvalidManifest
 from tile_core.records import dataclass
 from tile_core.target import KIND
+from tile_runtime.compat.distributions import version_of
 
 API_VERSION = (1, 0)
 """Version of the plugin contract, major and minor. What is added (a hook, an argument of a hook, a field with a

@@ -18,7 +18,7 @@ from tile_core.records import dataclass
 T = TypeVar("T")
 
 
-class FrozenMap(Mapping[str, Any]):
+class FrozenMap(Mapping[Any, Any]):
     """A read-only, ordered mapping that compares, pickles, and hashes by its keys."""
 
     __slots__ = ("_items",)

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.types import Argument
 from tile_core.errors.base import TileError
-from tile_core.errors.interrupts import passed_on
+from tile_core.errors.launch import CannotFreeze
 from tile_core.errors.setup import WorkerEnded, WorkerSlow
 from tile_core.records import dataclass
 from tile_core.runtime.results import Measured
+from tile_runtime.errors.interrupts import passed_on
 
 if TYPE_CHECKING:
     from tile_core.abi.signature import Signature
@@ -66,6 +67,8 @@ class Task:
         Arrays that the outputs must equal besides, by parameter: results of another configuration or of a reference.
     baseline
         Key of the configuration that these are of.
+    runtime
+        As of ``tile.compile``.
     """
 
     program: Program
@@ -80,6 +83,7 @@ class Task:
     timed_by_device: bool = False
     expected: Any = None
     baseline: str = ""
+    runtime: str | None = None
 
     @property
     def interface(self) -> tuple[object, ...]:
@@ -94,8 +98,53 @@ class Task:
         return not self.signature.workspaces and all(p.kind != "pointer" and not p.addresses for p in params)
 
 
+class Baseline:
+    """The search's reference for comparisons: the first configuration that can be traced.
+
+    Attributes
+    ----------
+    first
+        Its number.
+    group
+        Key of the configuration, or reference, that it was itself compared with: results of one group are equal.
+    """
+
+    def __init__(self, check: bool, reference: Callable[..., Any] | None) -> None:
+        from tile_core.runtime.freeze import fingerprint
+
+        self.check = check
+        self.first: int | None = None
+        self.group: str | None = None
+        if reference is not None:
+            with contextlib.suppress(CannotFreeze):
+                self.group = f"reference {fingerprint(reference)}"
+
+    def accepted(self, found: Measured | None, key: str) -> Measured | None:
+        """Return a known outcome if its first configuration's group is this search's."""
+        if found is None or not self.check:
+            return found
+        if self.first is None and self.group is None:
+            if found.error and found.baseline != key:  # it differs from another configuration
+                return None
+            self.group = found.baseline or None
+        return found if found.baseline and found.baseline == self.group else None
+
+    def begin(self, number: int, found: Measured | Task) -> None:
+        """Note the outcome or the work of a configuration."""
+        if self.first is None:
+            self.first = number
+            if self.group is None and isinstance(found, Task):
+                self.group = found.key
+
+
 def task_of(
-    program: Program, signature: Signature, ctx: Context, out_idx: Any, values: tuple[Argument, ...], how: How
+    program: Program,
+    signature: Signature,
+    ctx: Context,
+    out_idx: Any,
+    values: tuple[Argument, ...],
+    how: How,
+    runtime: str | None = None,
 ) -> Task:
     """Return the task of a traced configuration, with its key."""
     from tile_core.plugins.manager import installed
@@ -103,13 +152,13 @@ def task_of(
     from tile_core.runtime.cache_key import key_of
 
     plugins = installed()
-    adapter = find_runtime(plugins, ctx.target, None)
+    adapter = find_runtime(plugins, ctx.target, runtime)
     key = key_of(program, signature, ctx, plugins, adapter)
     if key is not None:
         shapes = [(getattr(v, "shape", None), str(getattr(v, "dtype", repr(v)))) for v in values]
         key = hashlib.sha256(repr((key, shapes, how.check)).encode()).hexdigest()
     facts = (key or "", adapter.device_name(), getattr(adapter, "clock", None) is not None)
-    return Task(program, signature, ctx.target.text, out_idx, ctx.options, values, how, *facts)
+    return Task(program, signature, ctx.target.text, out_idx, ctx.options, values, how, *facts, runtime=runtime)
 
 
 def measure(task: Task) -> Measured:
@@ -124,7 +173,7 @@ def measure(task: Task) -> Measured:
     device = ""  # a refusal of the compiler is the same for all
     try:
         with contextlib.nullcontext() if task.timed_by_device else among_others(task.device):
-            kernel = compile_program(task.program, task.target, task.out_idx, task.options)
+            kernel = compile_program(task.program, task.target, task.out_idx, task.options, runtime=task.runtime)
             device = getattr(kernel.adapter, "device_name", str)()
             given = task.values or random_arguments(kernel.signature, 0, held_codes(task.program))
             values = [there(kernel.adapter, v) if hasattr(v, "shape") else v for v in _own(task, given)]
@@ -138,6 +187,27 @@ def measure(task: Task) -> Measured:
         return dataclasses.replace(_failed(error, device), baseline=task.baseline)
     high = samples[-1 - (len(samples) - 1) // 4]
     return Measured(statistics.median(samples), "", device, samples[0], high, task.baseline)
+
+
+def compare(tasks: Sequence[Task]) -> list[Measured]:
+    """Time configurations that work once more, with alternating samples."""
+    from tile_core.compiler import compile as compile_program
+    from tile_core.ops.held_codes import held_codes
+    from tile_core.runtime.bench import measure as measure_alternately
+    from tile_core.runtime.device_lock import alone
+    from tile_core.runtime.kernel import there
+    from tile_core.runtime.verify import random_arguments
+
+    watches = []
+    for task in tasks:
+        kernel = compile_program(task.program, task.target, task.out_idx, task.options, runtime=task.runtime)
+        given = task.values or random_arguments(kernel.signature, 0, held_codes(task.program))
+        values = [there(kernel.adapter, v) if hasattr(v, "shape") else v for v in _own(task, given)]
+        watches.append(kernel.stopwatch(*values))
+    how = tasks[0].how
+    with alone(tasks[0].device):
+        found = measure_alternately(watches, warmup=how.warmup, repeat=2 * how.repeat)
+    return [Measured(r.median, "", t.device, r.min, r.high, t.baseline) for r, t in zip(found, tasks, strict=True)]
 
 
 def _own(task: Task, values: Sequence[Argument]) -> list[Argument]:
@@ -183,10 +253,10 @@ def expected_of(task: Task, reference: Any = None) -> Any:
     from tile_core.abi.adapter import HostMemory
     from tile_core.ops.held_codes import held_codes
     from tile_core.reference import execute
-    from tile_core.runtime.arguments import only_catalogue
     from tile_core.runtime.kernel import Kernel
     from tile_core.runtime.own_reference import inputs_of
     from tile_core.runtime.verify import host_copy, random_arguments, values_of
+    from tile_runtime.calls.arguments import only_catalogue
 
     program, signature = task.program, task.signature
     params = signature.params

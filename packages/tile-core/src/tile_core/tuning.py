@@ -6,7 +6,6 @@ result differs from the program's reference meaning is never chosen, and measure
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import os
@@ -19,10 +18,13 @@ from tile_core.errors.cli import CommandError
 from tile_core.errors.language import BadArgument
 from tile_core.errors.launch import CannotFreeze, NoWorkingConfig
 from tile_core.records import dataclass
+from tile_core.runtime.bench import time_text
 from tile_core.runtime.results import Measured, Measurements
 from tile_core.runtime.settings import count_of, path_of
-from tile_core.tasks import PATIENCE, How, Task, expected_of, run_tasks, task_of
+from tile_core.tasks import PATIENCE, Baseline, How, Task, compare, expected_of, run_tasks, task_of
 from tile_core.trace.by_name import ByName
+from tile_runtime import markup
+from tile_runtime.traces import short_traces, shorten
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -78,7 +80,7 @@ class Trial:
         return self.fastest <= others and other.fastest <= mine
 
     def __str__(self) -> str:
-        shown = ", ".join(f"{k}={v!r}" for k, v in self.config.items())
+        shown = _config_text(self.config)
         if self.seconds is None:
             return f"{shown}: {self.error}"
         spread = (
@@ -89,6 +91,16 @@ class Trial:
 
 #: What a search calls with every outcome and the number of configurations.
 Watch = Callable[[Trial, int], None]
+
+
+#: The best configurations, which are measured twice.
+FINALISTS = 3
+#: Bars of a picture in a notebook.
+_MOST_BARS = 24
+
+
+def _config_text(config: Config) -> str:
+    return ", ".join(f"{k}={v!r}" for k, v in config.items())
 
 
 @dataclass(frozen=True)
@@ -118,6 +130,29 @@ class Tuned:
     def ties(self) -> tuple[Trial, ...]:
         """The other outcomes whose times overlap with those of the fastest kernel."""
         return tuple(t for t in self.trials if t.seconds is not None and t is not self.won and t.ties(self.won))
+
+    def _repr_html_(self) -> str:
+        measured = sorted(
+            (t for t in self.trials if t.seconds is not None), key=lambda t: (t is not self.won, t.fastest)
+        )
+        ties = [id(t) for t in self.ties]
+        rows = []
+        for t in measured[:_MOST_BARS]:
+            assert t.seconds is not None
+            note = time_text(t.seconds) + (", as fast, as far as measured" if id(t) in ties else "")
+            high = t.seconds if t.high is None else max(t.high, t.seconds)
+            rows.append(markup.Span(_config_text(t.config), t.fastest, high, note, (t.seconds,), t is self.won))
+        end = max(row.high for row in rows)
+        picture = markup.spans(rows, end, time_text(end))
+        left = len(measured) - len(rows)
+        more = [markup.paragraph(f"{left} slower configurations are not shown")] if left else []
+        refused = [(_config_text(t.config), t.error) for t in self.trials if t.seconds is None]
+        if refused:
+            table = markup.table(("configuration", "error"), refused, code=("configuration",))
+            more.append(markup.section(f"{len(refused)} configurations that do not work", table, is_open=False))
+        head = f"{self.kernel.name}: the fastest of {len(self.trials)} is {_config_text(self.config)}"
+        legend = markup.paragraph("from the fastest launch to the third quartile; the mark is the median")
+        return markup.page(markup.paragraph(head, "title"), picture, legend, *more)
 
     def __str__(self) -> str:
         ties = [id(t) for t in self.ties]
@@ -189,45 +224,6 @@ def autotune(
     return decorate
 
 
-class _Baseline:
-    """The search's reference for comparisons: the first configuration that can be traced.
-
-    Attributes
-    ----------
-    first
-        Its number.
-    group
-        Key of the configuration, or reference, that it was itself compared with: results of one group are equal.
-    """
-
-    def __init__(self, check: bool, reference: Callable[..., Any] | None) -> None:
-        from tile_core.runtime.freeze import fingerprint
-
-        self.check = check
-        self.first: int | None = None
-        self.group: str | None = None
-        if reference is not None:
-            with contextlib.suppress(CannotFreeze):
-                self.group = f"reference {fingerprint(reference)}"
-
-    def accepted(self, found: Measured | None, key: str) -> Measured | None:
-        """Return a known outcome if its first configuration's group is this search's."""
-        if found is None or not self.check:
-            return found
-        if self.first is None and self.group is None:
-            if found.error and found.baseline != key:  # it differs from another configuration
-                return None
-            self.group = found.baseline or None
-        return found if found.baseline and found.baseline == self.group else None
-
-    def begin(self, number: int, found: Measured | Task) -> None:
-        """Note the outcome or the work of a configuration."""
-        if self.first is None:
-            self.first = number
-            if self.group is None and isinstance(found, Task):
-                self.group = found.key
-
-
 def _raise_of_command(refused: Sequence[TileError], count: int) -> None:
     """Raise an error that all configurations have in common, such as a wrong argument."""
     if len(refused) == count and isinstance(refused[0], CommandError) and len({str(e) for e in refused}) == 1:
@@ -272,6 +268,8 @@ class AutotunedFunction(ByName):
         #: Supplies inputs for tuning; by default random ones where all shapes are constant.
         self.supply: Callable[[Signature, Program], tuple[Any, ...]] | None = None
         self.reference, self.timeout = reference, timeout
+        #: Whether to measure what ``results`` has, too.
+        self.again = False
         self._memo: Memo[Tuned] = Memo()
 
     def __call__(self, *args: object, **keywords: object) -> Any:
@@ -279,15 +277,21 @@ class AutotunedFunction(ByName):
 
         They are tuned once per target.
         """
-        tuned = self.tune(*args, **keywords)
-        if not self.function.eager:
-            return tuned.kernel
-        return self.function.launch(tuned.kernel, self.function.arguments(args, {**keywords, **tuned.config}))
+        try:
+            tuned = self.tune(*args, **keywords)
+            if not self.function.eager:
+                return tuned.kernel
+            return self.function.launch(tuned.kernel, self.function.arguments(args, {**keywords, **tuned.config}))
+        except TileError as error:
+            shorten(error)
+            raise error
 
+    @short_traces
     def compile(self, *args: object, **keywords: object) -> Kernel:
         """Return the fastest kernel for these arguments, for eager kernels also by sizes alone."""
         return self.tune(*args, **keywords).kernel
 
+    @short_traces
     def tune(self, *args: object, **keywords: object) -> Tuned:
         """Return the fastest kernel with all outcomes: which configuration won, and why others failed.
 
@@ -338,7 +342,7 @@ class AutotunedFunction(ByName):
                 self.watch(trial, len(configs))
 
         refused: list[TileError] = []
-        baseline = _Baseline(self.how.check, self.reference)
+        baseline = Baseline(self.how.check, self.reference)
         for n, config in enumerate(configs):
             try:
                 found = self._known_or_task(args, keywords, config, baseline)
@@ -364,7 +368,39 @@ class AutotunedFunction(ByName):
             ended(n, Trial.of(configs[n], found))
 
         run_tasks(tasks, self.executor, done, self.timeout)
-        return self._best([t for t in trials if t is not None], args, keywords)
+        outcomes = [t for t in trials if t is not None]
+        if tasks and (self.executor is None or isinstance(self.executor, int)):  # this process has the device
+            outcomes = self._compared(outcomes, tasks, args, keywords)
+        return self._best(outcomes, args, keywords)
+
+    def _compared(
+        self,
+        trials: list[Trial],
+        measured: Mapping[int, Task],
+        args: tuple[object, ...],
+        keywords: Mapping[str, object],
+    ) -> list[Trial]:
+        """Measure the best configurations again, side by side, and keep the new times."""
+        best = sorted((t for t in trials if t.seconds is not None), key=lambda t: t.fastest)[:FINALISTS]
+        if len(best) < 2 or all(t.known for t in best):
+            return trials
+        made = {id(trials[n]): task for n, task in measured.items()}
+        tasks = [made.get(id(t)) or self._task(args, keywords, t.config) for t in best]
+        try:
+            times = compare(tasks)
+        except TileError:  # of memory, where all have to be there at once
+            return trials
+        changed: dict[int, Trial] = {}
+        for trial, task, new in zip(best, tasks, times, strict=True):
+            # Noise only makes launches longer.
+            low = min(trial.fastest, new.low or trial.fastest)
+            changed[id(trial)] = dataclasses.replace(trial, seconds=new.seconds, low=low, high=new.high)
+            known = self.results.find(task.key, new.device) if self.results is not None and task.key else None
+            if known is not None and self.results is not None:
+                kept = dataclasses.replace(new, low=low, baseline=known.baseline)
+                facts = {"config": repr(dict(trial.config)), "kernel": task.program.name, "target": task.target}
+                self.results.store(task.key, kept, **facts)
+        return [changed.get(id(t), t) for t in trials]
 
     def _best(self, trials: list[Trial], args: tuple[object, ...], keywords: Mapping[str, object]) -> Tuned:
         working = [t for t in trials if t.seconds is not None]
@@ -376,7 +412,7 @@ class AutotunedFunction(ByName):
         return Tuned(self.function.compile(*args, **{**keywords, **won.config}), won.config, tuple(trials))
 
     def _expect(
-        self, tasks: dict[int, Task], baseline: _Baseline, configs: Sequence[Config], args: tuple[object, ...],
+        self, tasks: dict[int, Task], baseline: Baseline, configs: Sequence[Config], args: tuple[object, ...],
         keywords: Mapping[str, object],
     ) -> None:  # fmt: skip
         """Give tasks the results of the first configuration, or of the user's reference."""
@@ -390,13 +426,13 @@ class AutotunedFunction(ByName):
             tasks[n] = dataclasses.replace(task, expected=expected if same else None, baseline=baseline.group or "")
 
     def _known_or_task(
-        self, args: tuple[object, ...], keywords: Mapping[str, Any], config: Config, baseline: _Baseline
+        self, args: tuple[object, ...], keywords: Mapping[str, Any], config: Config, baseline: Baseline
     ) -> Measured | Task:
         """Return the measurement of a configuration, or else its task.
 
         What this process traced before is not traced again for its key.
         """
-        if self.results is None:
+        if self.results is None or self.again:
             return self._task(args, keywords, config)
         identity, device = self._identity(args, keywords, config)
         if identity is None:
@@ -418,21 +454,22 @@ class AutotunedFunction(ByName):
         self, args: tuple[object, ...], keywords: Mapping[str, Any], config: Config
     ) -> tuple[Key | None, str]:
         """Return a configuration's trace key, where it has one, and the device's name."""
-        from tile_core import knobs
         from tile_core.decorators import described
         from tile_core.plugins.manager import installed
         from tile_core.plugins.runtimes import find_runtime
         from tile_core.runtime.freeze import fingerprint
         from tile_core.runtime.memo import make_key
+        from tile_runtime import knobs
 
         plugins, function = installed(), self.function
         target = plugins.resolve_target(function.target)
         shown: dict[str, Any] = {"args": tuple(described(a, function.eager) for a in args)}
         shown |= {n: described(v, function.eager) for n, v in {**keywords, **config}.items()}
-        device = find_runtime(plugins, target, None).device_name()
+        device = find_runtime(plugins, target, function.runtime).device_name()
         try:
             inputs = repr(self.supply) if self.inputs is None else fingerprint(self.inputs)
-            rest = (function.out_idx, function.options_for(target), self.how.check, inputs, repr(knobs.current()))
+            settings = (function.runtime, self.how.check, inputs, repr(knobs.current()))
+            rest = (function.out_idx, function.options_for(target), *settings)
             return make_key(function.function, shown, target=target.text, options=rest), device
         except CannotFreeze:
             return None, device
@@ -456,4 +493,5 @@ class AutotunedFunction(ByName):
             values = function.values_of(program, args, whole)
             if not values and self.supply is not None:
                 values = self.supply(signature, program)
-        return task_of(program, signature, make_context(target, options, plugins=plugins), out_idx, values, self.how)
+        ctx = make_context(target, options, plugins=plugins)
+        return task_of(program, signature, ctx, out_idx, values, self.how, function.runtime)

@@ -10,13 +10,14 @@ import importlib
 from functools import cache
 from typing import Any
 
-from tile_core.dtype_table import TABLE
 from tile_core.errors.naming import alias
+from tile_runtime.dtype_table import TABLE
 
 #: Page of the reference -> module below ``tile_core`` -> its names, as ``name`` or ``public=name``.
 _PAGES = {
     "programs": {
         "trace.decorators": "prim_func macro",
+        "ir.program": "PrimFunc=Program",
         "values.types": "Tensor StridedTensor Buffer ptr Ref dynamic symbolic=dynamic",
         "language.pointers": "make_tensor",
         "language.declarations": "const empty",
@@ -128,4 +129,5 @@ def word(name: str) -> Any:
     defined = importlib.import_module(f"tile_core.{module}")
     if module == "dtypes" and attribute != "dtype":
         return defined.DTYPES[attribute]
-    return getattr(defined, attribute) if name == attribute else alias(name, getattr(defined, attribute))
+    found = getattr(defined, attribute)
+    return found if name == attribute or isinstance(found, type) else alias(name, found)

@@ -9,7 +9,7 @@ from tile_core.abi.kernel_text import KernelText, LaunchFacts
 from tile_core.abi.signature import Param, Signature
 from tile_core.cli.cache import size_text
 from tile_core.runtime import cache
-from tile_core.runtime.artefact import Artefact, to_bytes
+from tile_runtime.files.artefact import Artefact, to_bytes
 
 KEY = "ab" * 32
 
@@ -82,7 +82,7 @@ def test_sizes(size, text):
     assert size_text(size) == text
 
 
-def test_export_of_what_has_no_text(tile, kernel_file, tmp_path):
+def test_export_of_code_that_calls_this_process(tile, kernel_file, tmp_path):
     path = kernel_file(
         """
         import tile_core.language as T
@@ -92,6 +92,7 @@ def test_export_of_what_has_no_text(tile, kernel_file, tmp_path):
             with T.Kernel(1, threads=8):
                 for i in T.Parallel(8):
                     A[i] = T.float32(1)
+                T.print(A[0])
         """
     )
     result = tile("compile", path, "--target", "cpu", "--export", tmp_path / "x.tile")

@@ -81,6 +81,27 @@ class TestCompile:
         assert [p["name"] for p in data["signature"]["params"]] == ["A", "B", "s"]
         assert data["text"]
 
+    def test_several_launches_are_several_texts(self, tile, tmp_path):
+        file = tmp_path / "two.py"
+        file.write_text(
+            "import tile_core.language as T\n\n\n@T.prim_func\ndef twice(A: T.Tensor((64,), 'float32'), "
+            "B: T.Tensor((64,), 'float32'), C: T.Tensor((64,), 'float32')):\n"
+            "    with T.Kernel(1, threads=32):\n        T.copy(A, B)\n"
+            "    with T.Kernel(2, threads=32):\n        T.copy(B, C)\n"
+        )
+        result = tile("compile", file, "-t", "cpu")
+        assert [line.split(":")[0] for line in result.err.splitlines() if "launch" in line] == [
+            "launch 1 of 2", "launch 2 of 2",
+        ]  # fmt: skip
+        data = json.loads(tile("compile", file, "-t", "cpu", "--json").out)
+        assert len(data["texts"]) == 2
+        assert data["text"] == "\n\n".join(data["texts"])
+        assert all(text in result.out for text in data["texts"])
+        assert tile("compile", file, "-t", "cpu", "-o", tmp_path / "out.txt").status == 0
+        written = [(tmp_path / f"out.{n}.txt").read_text(encoding="utf-8").rstrip() for n in (1, 2)]
+        assert written == [text.rstrip() for text in data["texts"]]
+        assert not (tmp_path / "out.txt").exists()
+
     def test_options_reach_the_backend(self, tile, scale):
         plain = tile("compile", scale, "-a", "N=32", "-t", "cpu", "--option", "generic=true")
         assert plain.status == 0, plain.err
@@ -217,6 +238,14 @@ class TestExplain:
     def test_json(self, tile, scale):
         data = json.loads(tile("explain", scale, "-a", "N=8", "--json").out)
         assert data["ops"][0]["op"] == "copy"
+        assert data["source"][0]["text"].strip() == "@T.prim_func"
+
+    def test_a_page(self, tile, scale, tmp_path):
+        result = tile("explain", scale, "-a", "N=8", "--html", str(tmp_path / "page.html"))
+        assert result.status == 0, result.err
+        assert result.out == ""
+        assert "T.copy(A[bx * block, 0], A_s)" in (tmp_path / "page.html").read_text(encoding="utf-8")
+        assert "error[S312]" in tile("explain", scale, "-a", "N=8", "--html", str(tmp_path / "none" / "page.html")).err
 
 
 class TestDemo:

@@ -84,6 +84,32 @@ class TestTune:
         again = tile("tune", tuned, "-a", "n=100", "--results", database)
         assert f"2 of 3 known before; in {database}" in again.out
 
+    def test_the_best_are_measured_again_and_again_measures_all(self, tile, tuned, database, monkeypatch):
+        from tile_core import tuning
+
+        compared = []
+
+        def compare(found):
+            compared.append(len(found))
+            return tasks.compare(found)
+
+        monkeypatch.setattr(tuning, "compare", compare)
+        arguments = ("-a", "n=100", "--vary", "block=8,16,24,32", "--results", database, "--json")
+        first = json.loads(tile("tune", tuned, *arguments).out)["trials"]
+        assert compared == [3]
+        assert all(t["low"] <= t["seconds"] <= t["high"] or t["low"] <= t["high"] for t in first)
+        known = json.loads(tile("tune", tuned, *arguments).out)["trials"]
+        assert compared == [3]
+        assert [t["low"] for t in known] == [t["low"] for t in first]
+        again = json.loads(tile("tune", tuned, *arguments, "--again").out)["trials"]
+        assert not any(t["known"] for t in again)
+        assert compared == [3, 3]
+
+    def test_rates_and_ties(self, tile, tuned, database):
+        result = tile("tune", tuned, "-a", "n=100", "--vary", "block=8,16", "--results", database)
+        for text in ("min to third quartile", "share of peak", "B/s", "FLOP/s"):
+            assert text in result.out
+
     def test_combinations_replace_those_of_the_file(self, tile, tuned, database):
         arguments = ("--vary", "block=8,16,24", "--vary", "factor=1.5", "--json", "--results", database)
         result = tile("tune", tuned, "-a", "n=33", "--repeat", "1", *arguments)
@@ -146,9 +172,9 @@ class TestTune:
         assert "A: float32(70,)" in result.out
 
     def test_values_may_be_texts(self):
-        from tile_core.cli.tune import _varied
+        from tile_core.cli.arguments import combinations
 
-        found = _varied(["dtype=float16,float32", "on=true,false", "n=3"])
+        found = combinations("--vary", ["dtype=float16,float32", "on=true,false", "n=3"])
         assert found == [{"dtype": d, "on": o, "n": 3} for d in ("float16", "float32") for o in (True, False)]
 
     @pytest.mark.sweep(1)
@@ -252,7 +278,7 @@ class TestRefusals:
         monkeypatch.setitem(sys.modules, module, None)
         result = tile("tune", tuned, "-a", "n=4", "--results", database, option, "x.png")
         assert "error[S318]" in result.err
-        assert f"pip install 'tile-core[{extra}]'" in result.err
+        assert f"pip install packages/tile-runtime 'packages/tile-core[{extra}]'" in result.err
 
     def test_a_file_that_is_no_database(self, tile, tuned, tmp_path):
         (tmp_path / "text").write_text("this is not a database, but it is long enough to look like one" * 20)

@@ -172,7 +172,7 @@ def check(isa: Isa, group: str, number: int, is_foreign: bool) -> str:
         os.dup2(writer, 1)
         os.dup2(writer, 2)
         module, wrong = build.build(func, isa), []
-        if is_foreign or missing_here(isa.mcpu):
+        if is_foreign or missing_here(isa):
             module.inspect_source("asm")
         else:
             wrong = _differences(module[build.ENTRY], given, expected)

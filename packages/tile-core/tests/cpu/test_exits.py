@@ -103,6 +103,6 @@ def test_a_kernel_that_never_returns_does_not_hold_the_exit(tmp_path):
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="this interpreter does not unwind daemon threads")
 def test_processes_abort_without_the_gate(tmp_path):
-    undone = "import tile_core.compat.exits as exits; exits.leave_at_exit = lambda: None\n"
+    undone = "import tile_runtime.compat.exits as exits; exits.leave_at_exit = lambda: None\n"
     text = undone + HEAD + TAIL.format(work=WORK["launches"], delay=0.05)
     assert any(end(tmp_path, text)[0] for _ in range(5))

@@ -102,16 +102,16 @@ def _twice(A: T.Tensor((21,), "float32"), B: T.Tensor((21,), "float32")):
 
 
 def test_launches_without_the_instructions_are_refused(monkeypatch):
-    monkeypatch.setattr(processors, "missing_here", lambda mcpu: ["avx9"])
+    monkeypatch.setattr(processors, "missing_here", lambda isa: ["avx9"])
     kernel = tile.compile(_twice, "cpu")
     with pytest.raises(ProcessorLacksInstructions, match=r"lacks avx9(.|\n)*target='cpu'"):
         kernel(np.ones(21, "float32"), np.ones(21, "float32"))
 
 
 def test_tuning_features_are_no_instructions():
-    assert processors.missing_here(detect().mcpu) == []
-    assert processors._INSTRUCTIONS.fullmatch("prefer-256-bit") is None
-    assert processors._INSTRUCTIONS.fullmatch("avx512fp16")
+    assert processors.missing_here(detect()) == []
+    assert processors.INSTRUCTIONS.fullmatch("prefer-256-bit") is None
+    assert processors.INSTRUCTIONS.fullmatch("avx512fp16")
 
 
 def _lowered(monkeypatch):

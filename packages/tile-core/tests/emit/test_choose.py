@@ -7,9 +7,9 @@ import pytest
 from expected_errors import raises_error
 
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
-from tile_core.emit.choose import Assumptions, TextChoice
 from tile_core.errors import InternalError, Where
 from tile_core.errors.launch import TextDoesNotServe
+from tile_runtime.texts.choose import Assumptions, TextChoice
 
 HERE = Where("kernel.py", 3)
 

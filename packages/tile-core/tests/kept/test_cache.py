@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import tile_core as tile
-from tile_core import knobs
 from tile_core.errors import TileError
 from tile_core.errors.artefacts import CannotClearCache
 from tile_core.errors.launch import BadOutIdx, BadSetting
 from tile_core.runtime import cache, cache_key
-from tile_core.runtime.artefact import from_bytes
+from tile_runtime import knobs
+from tile_runtime.files.artefact import from_bytes
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ class TestDamage:
             assert call() == COMPILED
 
     def test_a_newer_format(self, call, folder, monkeypatch):
-        from tile_core.runtime import artefact
+        from tile_runtime.files import artefact
 
         with monkeypatch.context() as patch:
             patch.setattr(artefact, "FORMAT", 99)

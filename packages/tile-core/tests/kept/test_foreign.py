@@ -15,7 +15,7 @@ import tile_core as tile
 from tile_core.errors import TileError
 from tile_core.errors.artefacts import ArtefactError, CannotReadArtefact, DamagedArtefact, MissingBackend
 from tile_core.errors.base import printable
-from tile_core.runtime import artefact as artefacts
+from tile_runtime.files import artefact as artefacts
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_a_package_that_is_no_name_is_never_printed(file):
     with pytest.raises(DamagedArtefact) as info:
         tile.load(rewritten(file, lambda f: {**f, "backend": "none", "package": "x --flag other\x1b[2J"}))
     assert "\x1b" not in str(info.value)
-    with pytest.raises(MissingBackend, match="pip install tile-none"):
+    with pytest.raises(MissingBackend, match="install tile-none"):
         tile.load(rewritten(file, lambda f: {**f, "backend": "none", "package": "tile-none"}))
 
 

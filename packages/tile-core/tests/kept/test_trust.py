@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import tile_core as tile
-from tile_core import knobs
 from tile_core.errors.artefacts import UntrustedArtefact
-from tile_core.runtime import cache, trust
+from tile_core.runtime import cache
+from tile_runtime import knobs
+from tile_runtime.files import trust
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")
 

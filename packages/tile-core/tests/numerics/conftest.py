@@ -10,7 +10,7 @@ import pytest
 
 from tile_core.compat.tvm import ir, tirx, tvm
 from tile_core.numerics.codecs import decode
-from tile_core.numerics.formats import FORMATS
+from tile_runtime.numerics.formats import FORMATS
 
 LANES = 16
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tile_core.numerics.codecs import decode, encode, pack4, round_to, unpack4
-from tile_core.numerics.formats import FORMATS
+from tile_runtime.numerics.formats import FORMATS
 
 NARROW = [n for n in FORMATS if n.startswith(("float8", "float4"))]
 ALL = [*NARROW, "bfloat16", "float16"]

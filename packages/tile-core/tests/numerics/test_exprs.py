@@ -16,7 +16,7 @@ from tile_core.numerics.exprs import (
     round_tfloat32_expr,
     widen_expr,
 )  # fmt: skip
-from tile_core.numerics.formats import FORMATS
+from tile_runtime.numerics.formats import FORMATS
 
 pytestmark = pytest.mark.sweep(4)
 

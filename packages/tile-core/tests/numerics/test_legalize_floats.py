@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from tile_core.compat.tvm import ir, tirx
+from tile_core.ir.attributes import ROLE
 from tile_core.numerics.codecs import decode, encode, pack4, unpack4
-from tile_core.numerics.formats import FORMATS
 from tile_core.passes.legalize_floats import STORAGE, legalize_floats
+from tile_runtime.numerics.formats import FORMATS
 
 pytestmark = pytest.mark.sweep(4)
 
@@ -230,7 +231,7 @@ def test_packed_stores_serialise_their_loops() -> None:
     func = legalize_floats(tirx.PrimFunc([c], loop(4, inner, tirx.ForKind.PARALLEL, {"tile.role": "grid"})), NATIVE)
     assert func.body.kind == tirx.ForKind.PARALLEL
     assert func.body.body.kind == tirx.ForKind.SERIAL
-    assert func.body.body.annotations["tile.role"] == "serial"
+    assert func.body.body.annotations[ROLE] == "serial"
 
 
 @pytest.mark.parametrize("value", [-1.5, 1.06, 1e9, float("nan"), float("inf"), -0.0, 1e-45])

@@ -47,6 +47,7 @@ def test_every_function_is_replaced(name: str) -> None:
     assert (legalize_math(wide) is wide) == (f"tirx.{name}" not in WIDE)
 
 
+@pytest.mark.sweep(0.25)
 def test_nested_calls_and_float16(compile_func: Any) -> None:
     x = np.random.default_rng(31).uniform(-3, 3, 256).astype(np.float16)
     out = np.zeros(256, np.float16)
@@ -55,6 +56,7 @@ def test_nested_calls_and_float16(compile_func: Any) -> None:
     np.testing.assert_allclose(out, np.exp(inner.astype(np.float64)).astype(np.float16), rtol=1e-3)
 
 
+@pytest.mark.sweep(0.25)
 def test_pow(compile_func: Any) -> None:
     x = np.random.default_rng(32).uniform(0, 3, 256).astype(np.float32)
     y = np.random.default_rng(33).integers(-3, 4, 256).astype(np.float32)

@@ -4,11 +4,11 @@ import dataclasses
 
 import pytest
 
-from tile_core import knobs
 from tile_core.context import Context
 from tile_core.errors.plugins import InvalidOptions
 from tile_core.manifest import BackendManifest
 from tile_core.plugins.contexts import make_context
+from tile_runtime import knobs
 
 
 @dataclasses.dataclass(frozen=True)

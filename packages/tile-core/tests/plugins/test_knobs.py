@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tile_core import knobs
 from tile_core.errors.plugins import InvalidKnob
-from tile_core.knobs import Knobs, UnknownKnob
+from tile_runtime import knobs
+from tile_runtime.knobs import Knobs, UnknownKnob
 
 
 @pytest.fixture(autouse=True)

@@ -102,7 +102,7 @@ def test_wrong_api_is_told_before_hooks_are_looked_at(world):
     assert str(error) == (
         "[S108] backend 'bad' (an unknown distribution source) is made for plugin API >=2; this is tile-core "
         f"{__version__}, which has API 1.0\n"
-        "   = help: pip install --upgrade tile-core: it is the older of the two"
+        "   = help: update tile-core: it is the older of the two"
     )
 
 
@@ -111,14 +111,14 @@ def test_a_manifest_of_an_older_api_is_refused_and_its_package_is_the_one_to_upg
     assert str(refused(world, IncompatibleApi)) == (
         "[S108] backend 'bad' (an unknown distribution source) is made for plugin API >=0,<1; this is tile-core "
         f"{__version__}, which has API 1.0\n"
-        "   = help: pip install --upgrade an unknown distribution: it is the older of the two"
+        "   = help: update an unknown distribution: it is the older of the two"
     )
 
 
 def test_a_manifest_that_needs_a_newer_minor_is_refused(world):
     world.add("bad", tile_backend=lambda: manifest("bad", api=">=1.1,<2"))
     assert "API >=1.1,<2" in str(error := refused(world, IncompatibleApi))
-    assert "upgrade tile-core" in error.help
+    assert "update tile-core" in error.help
 
 
 def test_a_target_kind_that_is_another_backend(world):

@@ -6,7 +6,6 @@ import types
 import pytest
 from expected_errors import raises_error
 
-from tile_core import knobs
 from tile_core.errors import UnsupportedError
 from tile_core.errors.plugins import (
     AmbiguousPriority,
@@ -25,6 +24,7 @@ from tile_core.errors.plugins import (
 from tile_core.lowering.variant import Variant
 from tile_core.manifest import BackendManifest
 from tile_core.plugins.manager import BackendWarning, installed, installed_again, targets
+from tile_runtime import knobs
 
 
 def variant(name, op="fill", priority=0):
@@ -91,7 +91,7 @@ class TestTargets:
         ("text", "hint"),
         [
             ("cpuu", "did you mean 'cpu'?"),
-            ("cuda:sm_90a", "it is provided by tile-cuda: pip install tile-cuda"),
+            ("cuda:sm_90a", "it is provided by tile-cuda: pip install packages/tile-cuda in a checkout of tile"),
             ("xyz", "install the package that provides it, or choose one of the installed targets"),
         ],
     )
@@ -235,7 +235,8 @@ class TestLanguage:
             world.plugins().language_name(name)
         assert isinstance(caught.value, AttributeError)  # so that hasattr(T, name) is an answer
         assert str(caught.value) == (
-            f"[S113] T.{name} is provided by {package}, which is not installed\n   = help: pip install {package}"
+            f"[S113] T.{name} is provided by {package}, which is not installed\n"
+            f"   = help: pip install packages/{package} in a checkout of tile"
         )
 
     def test_its_home_does_not_have_it(self, world):

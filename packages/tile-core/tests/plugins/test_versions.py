@@ -53,7 +53,7 @@ def test_the_message_names_both_versions_and_the_remedy():
     assert str(caught.value) == (
         "[S122] backend 'sample' comes from tile-sample 99.1.4, which requires tile-core >=99.1,<99.2; "
         "this is tile-core 0.1.0\n"
-        "   = help: pip install --upgrade tile-core tile-sample: both must be of one release"
+        "   = help: update both: tile-core and tile-sample must be of one release"
     )
 
 
@@ -105,7 +105,7 @@ def test_doctor_names_both_versions_and_the_remedy(site, package):
     for check in found:
         assert check["status"] == "missing"
         assert f"tile-late 99.1.4, which requires tile-core {NEEDS}; this is tile-core {__version__}" in check["detail"]
-        assert check["remedy"].startswith("pip install --upgrade tile-core tile-late")
+        assert check["remedy"].startswith("update both: tile-core and tile-late")
 
 
 @pytest.mark.sweep(1)

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
+from tile_core.debugging.names import VisibleNames
+from tile_core.debugging.snapshots import types_of
 from tile_core.numerics.levels import STANDARD
 from tile_core.reference import execute
+from tile_core.reference.nonfinite import FirstBad
 from tile_core.testing import tables
 from tile_core.testing.admitted import Admitted
 from tile_core.testing.case import LANES, Case
@@ -60,3 +63,35 @@ def test_loops_are_right_too(unit):
 @pytest.mark.parametrize("unit", [u for u in UNITS if u.op == "warps"][::7], ids=lambda u: f"{u.op}-{u.name}")
 def test_warps_of_any_width(unit, width):
     assert not list(problems(unit, width))
+
+
+class Everything(FirstBad):
+    """An observer that reads all names at each statement."""
+
+    def __init__(self):
+        super().__init__(infinities=True)
+        self.types, self.depth = {}, 0
+
+    def start(self, compiled, state=None):
+        super().start(compiled, state)
+        self.types = types_of(compiled)
+
+    def before(self, state, site):
+        self.depth += 1
+        self.look(state, site)
+
+    def after(self, state, site):
+        self.depth -= 1
+        self.look(state, site)
+
+    def look(self, state, site):
+        names = VisibleNames(state, site, self.types)
+        for name in names:
+            assert names.value(name) is not None
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda u: f"{u.op}-{u.name}")
+def test_an_observer_changes_nothing(unit):
+    watching = Everything()
+    assert not list(problems(unit, observer=watching))
+    assert not watching.depth

@@ -14,7 +14,7 @@ from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
 from tile_core.reports import explain, explain_facts, report_json
 from tile_core.reports.facts import gather
-from tile_core.reports.report import as_text, report
+from tile_core.reports.report import as_text, facts_of
 from tile_core.reports.timing import timed
 
 
@@ -174,7 +174,7 @@ class TestText:
         from tile_core.compiler import lower
 
         plugins, ctx = installed(), make_context("cpu")
-        text = report(lower(kernel(), ctx, plugins), ctx)
+        text = as_text(facts_of(lower(kernel(), ctx, plugins), ctx))
         assert "lower_ops" in text
 
     def test_a_compiled_kernel_says_the_same(self):

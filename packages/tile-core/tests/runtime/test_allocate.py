@@ -8,7 +8,7 @@ import pytest
 
 from tile_core.abi.adapter import HostMemory, Location
 from tile_core.abi.signature import Param, Signature
-from tile_core.runtime import allocate
+from tile_runtime.calls import allocate
 
 
 def made(torch, dtype="float32", shape=(3, 5), device="cpu"):

@@ -12,8 +12,8 @@ from tile_core.abi.adapter import HostMemory, Location, RuntimeAdapter
 from tile_core.abi.signature import Param, Signature
 from tile_core.dtypes import DTYPES
 from tile_core.errors.launch import CannotAllocate
-from tile_core.runtime.arguments import normalise_out_idx
-from tile_core.runtime.binder import Binder
+from tile_runtime.calls.arguments import normalise_out_idx
+from tile_runtime.calls.binder import Binder
 
 
 def tensor(name, *shape, dtype="float32", access="read", **more):

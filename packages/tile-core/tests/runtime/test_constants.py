@@ -4,8 +4,8 @@ import pytest
 
 from tile_core.abi.descriptor import TensorDescriptor
 from tile_core.abi.kernel_text import LaunchFacts, ParamFact
-from tile_core.runtime.constants import LaunchConstants
-from tile_core.runtime.packing import fields_of
+from tile_runtime.texts.constants import LaunchConstants
+from tile_runtime.texts.packing import fields_of
 
 PARAMS = (
     ParamFact("a", "pointer", "float32", "read"),

@@ -12,9 +12,9 @@ from tile_core.abi.signature import Param, Signature
 from tile_core.dtypes import DTYPES
 from tile_core.errors import TileError
 from tile_core.errors.launch import ReadOnlyOutput
-from tile_core.runtime import dlpack
-from tile_core.runtime.arrays import facts_of, share_memory
-from tile_core.runtime.binder import Binder
+from tile_runtime.calls import dlpack
+from tile_runtime.calls.arrays import facts_of, share_memory
+from tile_runtime.calls.binder import Binder
 
 TYPES = sorted(name for name, kind in DTYPES.items() if not kind.is_packed and name != "tfloat32")
 
@@ -197,8 +197,8 @@ def test_immutable_arrays_that_a_runtime_renews(launch, access):
 
 
 def test_devices_are_named_as_dlpack_names_them():
-    from tile_core.compat.devices import device_name
     from tile_core.compat.tvm import tvm_ffi
+    from tile_runtime.compat.devices import device_name
 
     for kind in range(1, 32):
         try:
@@ -286,3 +286,79 @@ def test_malformed_capsules_are_refused_before_they_are_used(found, writes):
 def test_a_capsule_of_empty_memory_needs_no_address():
     array = np.ones((0, 7), "float32")
     assert facts_of(Malformed(array, _set(data=None))).shape == (0, 7)
+
+
+class TestRepeatedCalls:
+    """Calls with arrays of another library take the form of NumPy's arrays, and refuse the same."""
+
+    signature = Signature(
+        "double",
+        (Param("A", "tensor", "float32", ("n",)), Param("B", "tensor", "float32", ("n",), access="write")),
+    )
+
+    @pytest.fixture
+    def double(self, monkeypatch):
+        checked = []
+        monkeypatch.setattr(
+            Binder, "_checked", lambda self, args, full=Binder._checked: checked.append(args) or full(self, args)
+        )
+        binder = Binder(self.signature, lambda a, b: np.multiply(a, 2, out=b))
+        binder.checked = checked
+        return binder
+
+    @pytest.mark.parametrize("library", [Exported, Old])
+    def test_repeated_calls_skip_the_full_checks(self, double, library):
+        for round_ in range(6):
+            a, b = np.full(5, round_, "float32"), np.full(5, np.nan, "float32")
+            double(library(a), Exported(b))
+            np.testing.assert_array_equal(b, a * 2)
+            if round_ == 2:
+                seen = len(double.checked)
+        assert len(double.checked) == (seen if library is Exported else len(double.checked))
+
+    def test_others_are_refused_as_the_first_time(self, double):
+        def arrays(size=5, kind="float32"):
+            return np.ones(size, kind), np.full(5, np.nan, "float32")
+
+        a, b = arrays()
+        wrong = {
+            "size": lambda: double(Exported(arrays(4)[0]), Exported(b)),
+            "type": lambda: double(Exported(arrays(kind="float64")[0]), Exported(b)),
+            "read-only": lambda: double(Exported(a), Exported(b, read_only=True)),
+            "overlap": lambda: double(Exported(b), Exported(b)),
+            "device": lambda: double(Exported(a, device=(2, 0)), Exported(b)),
+        }
+        before = {}
+        for name, call in wrong.items():
+            with pytest.raises(TileError) as caught:
+                call()
+            before[name] = str(caught.value)
+        for _ in range(4):
+            double(Exported(a), Exported(b))
+            double(a, b)
+            double(Exported(a), b)
+        for name, call in wrong.items():
+            with pytest.raises(TileError) as caught:
+                call()
+            assert str(caught.value) == before[name]
+
+    def test_immutable_outputs_of_a_known_library_are_refused(self, double):
+        class Array(Exported):
+            __module__ = "mlx.core"
+
+        a, b = np.ones(5, "float32"), np.zeros(5, "float32")
+        for _ in range(4):
+            double(Array(a), b)
+            double(a, b)
+        b[:] = 7
+        with pytest.raises(ReadOnlyOutput, match="an immutable mlx array"):
+            double(Array(a), Array(b))
+        assert (b == 7).all()
+
+    def test_types_that_numpy_lacks_are_checked_fully(self):
+        params = (Param("A", "tensor", "bfloat16", ("n",)), Param("B", "tensor", "bfloat16", ("n",), access="write"))
+        copy = Binder(Signature("copy", params), lambda a, b: np.copyto(b, a))
+        for _ in range(4):
+            a, b = drawn(3, (9,), DTYPES["bfloat16"].numpy()), np.zeros(9, DTYPES["bfloat16"].numpy())
+            copy(Exported(a), Exported(b))
+            assert a.tobytes() == b.tobytes()

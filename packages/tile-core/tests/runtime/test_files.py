@@ -187,7 +187,6 @@ def test_a_name_with_a_null_character(call):
     ("compile", "FILE", "--dump", "a" * 20_000), ("compile", "FILE", "--target", "metal", "--export", "a" * 20_000),
     ("run", "FILE", "--target", "a" * 20_000), ("run", "FILE", "--arg", f"{'a' * 20_000}=1"),
     ("run", "FILE", "--runtime", "a" * 20_000), ("run", "FILE", "--seed", "-1"), ("run", "FILE", "--seed", "10" * 9),
-    ("ci-summary", "a" * 20_000),
 ])  # fmt: skip
 def test_odd_command_lines(given, tmp_path, capsys):
     with pytest.raises(SystemExit):

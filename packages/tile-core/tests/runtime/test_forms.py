@@ -13,7 +13,7 @@ from tile_core.abi.signature import Param, Signature
 from tile_core.errors import InternalError
 from tile_core.errors import launch as errors
 from tile_core.errors.setup import OutOfMemory
-from tile_core.runtime.binder import Binder
+from tile_runtime.calls.binder import Binder
 
 from .conftest import Recorder
 

@@ -13,7 +13,7 @@ from expected_errors import raises_error
 import tile_core as tile
 import tile_core.language as T
 from tile_core.errors.launch import GradientLost
-from tile_core.runtime import checks
+from tile_runtime.calls import checks
 
 
 @pytest.fixture
@@ -56,3 +56,35 @@ def test_refused_where_gradients_are_recorded(recording):
         kernel(x, y)
         assert (y[:, 0] == x * 2).all()
         y[:] = 0
+
+
+@T.prim_func
+def doubled(X: T.Tensor((4,), "float32"), Y: T.Tensor((4,), "float32")):
+    with T.Kernel(1, threads=32):
+        for i in T.Parallel(4):
+            Y[i] = X[i] * 2.0
+
+
+@pytest.mark.parametrize("graded_first", [False, True])
+def test_calls_without_recording_are_checked_once(monkeypatch, graded_first):
+    torch = pytest.importorskip("torch")
+    kernel = tile.compile(doubled, target="cpu", out_idx=-1)
+    plain, graded = torch.arange(4.0), torch.arange(4.0, requires_grad=True)
+    weight = torch.nn.Parameter(torch.arange(4.0))
+    reads = []
+    real = checks.facts_of
+    monkeypatch.setattr(checks, "facts_of", lambda value: reads.append(value) or real(value))
+    order = (graded, weight, plain) if graded_first else (plain, graded, weight)
+    with torch.no_grad():
+        for value in order * 6:
+            assert kernel(value).tolist() == [0, 2, 4, 6]
+    assert len(reads) <= 2 * len(order)  # the first call of a form, and the one that makes its function
+    for value in (graded, weight, graded, weight):  # torch records again: forms that were seen do not serve
+        with raises_error(GradientLost, kernel="doubled", name="X"):
+            kernel(value)
+    before = len(reads)
+    assert kernel(plain).tolist() == [0, 2, 4, 6]
+    assert len(reads) == before
+    with torch.no_grad():
+        assert not kernel(graded).requires_grad
+    assert len(reads) == before

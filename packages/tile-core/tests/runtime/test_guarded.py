@@ -5,7 +5,7 @@ import pytest
 from expected_errors import raises_error
 
 from tile_core.errors.launch import MemoryDamaged, NotProvided, UnsupportedArray
-from tile_core.runtime.guarded import ALIGN, GUARD, Footprint, GuardedArray, require_own
+from tile_runtime.texts.guarded import ALIGN, GUARD, Footprint, GuardedArray, require_own
 
 
 class Device(GuardedArray):

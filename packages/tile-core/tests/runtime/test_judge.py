@@ -332,3 +332,45 @@ def test_a_kernel_without_its_program_is_compared_with_a_reference(matmul):
     with pytest.raises(VerifyMismatch) as info:
         kernel.verify(reference=lambda a, b: a @ b * 2)
     assert "the kernel or the reference is wrong" in info.value.help
+
+
+class TestCauses:
+    def test_a_nan_is_reported_with_the_operation_that_makes_it(self):
+        kernel = tile.compile(quotient(), "cpu", out_idx=-1)
+        a, c = np.ones(40, "float32"), np.ones(40, "float32")
+        a[7] = c[7] = 0
+        with pytest.raises(SuspectResults) as info:
+            kernel.verify(a, c)
+        assert "division of 0 and 0 makes NaN, first in B[7] of block 0" in info.value.message
+        assert info.value.where.source == "B[i] = A[i] / C[i]"
+
+    def test_an_infinity_is_reported_if_there_is_no_nan(self):
+        kernel = tile.compile(quotient(), "cpu", out_idx=-1)
+        a, c = np.ones(40, "float32"), np.ones(40, "float32")
+        c[9] = 0
+        with pytest.raises(SuspectResults, match="division of 1 and 0 makes an infinity, first in B"):
+            kernel.verify(a, c)
+
+    def test_the_first_wrong_element_has_its_line_and_block(self):
+        @T.prim_func
+        def twice(A: T.Tensor((4, 8), "float32"), B: T.Tensor((4, 8), "float32")):
+            with T.Kernel(2, 2, threads=32) as (bx, by):
+                for i, j in T.Parallel(2, 4):
+                    B[by * 2 + i, bx * 4 + j] = A[by * 2 + i, bx * 4 + j]
+                B[by * 2, bx * 4 + 3] = 0
+
+        def expected(a):
+            right = a.copy()
+            right[2:, 4:] += 1
+            return right
+
+        kernel = tile.compile(twice, "cpu", out_idx=-1)
+        with pytest.raises(VerifyMismatch) as info:
+            kernel.verify(np.ones((4, 8), "float32"), reference=expected)
+        assert "; the first is (0, 3), written by block (0, 0) in line " in info.value.message
+        assert info.value.where.source == "B[by * 2, bx * 4 + 3] = 0"
+        assert info.value.facts["first"] == (0, 3)
+        with pytest.raises(VerifyMismatch) as info:
+            kernel.verify(np.zeros((4, 8), "float32"), reference=expected)
+        assert "; the first is (2, 4), written by block (1, 1) in line " in info.value.message
+        assert info.value.where.source == "B[by * 2 + i, bx * 4 + j] = A[by * 2 + i, bx * 4 + j]"

@@ -9,7 +9,7 @@ from tile_core.abi.adapter import HostMemory
 from tile_core.abi.signature import Param, Signature
 from tile_core.errors import UnsupportedError
 from tile_core.errors import launch as errors
-from tile_core.runtime.bench import BenchResult, measure, time_text
+from tile_core.runtime.bench import BenchResult, Stopwatch, measure, time_text
 from tile_core.runtime.kernel import Kernel, Origin
 from tile_core.runtime.verify import Comparison, tolerance_for, values_of
 
@@ -171,7 +171,7 @@ def test_bench_by_the_clock_of_a_device():
             launch()
         return None if len(launched) < 3 else launches * 1e-3
 
-    result = measure("f", lambda: launched.append(1), lambda: None, warmup=0, repeat=3, clock=clock)
+    result = measure([Stopwatch("f", lambda: launched.append(1), lambda: None, clock)], warmup=0, repeat=3)[0]
     assert result.samples == (1e-3, 1e-3, 1e-3)
 
 
@@ -179,7 +179,7 @@ def test_bench_text():
     result = BenchResult("f", (3e-6, 1e-6, 2e-6), 10)
     assert str(result) == "f: median 2 us, min 1 us, mean 2 us (3 samples of 10 launches)"
     assert [time_text(t) for t in (2.0, 0.0123, 4.5e-8)] == ["2 s", "12.3 ms", "45 ns"]
-    assert len(measure("f", lambda: None, lambda: None, warmup=0, repeat=0).samples) == 1
+    assert len(measure([Stopwatch("f", lambda: None, lambda: None)], warmup=0, repeat=0)[0].samples) == 1
 
 
 FLOATS = np.float32([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-45, 3.4e38])

@@ -7,7 +7,7 @@ import pytest
 
 from tile_core.errors.launch import BadSetting
 from tile_core.errors.setup import OutOfMemory
-from tile_core.runtime.arguments import only_catalogue
+from tile_runtime.calls.arguments import only_catalogue
 
 PROGRAM = """
 import resource

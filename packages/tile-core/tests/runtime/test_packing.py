@@ -8,8 +8,8 @@ from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 from tile_core.dtypes import DTYPES
 from tile_core.errors.launch import LaunchNotOffered
 from tile_core.numerics.codecs import encode as code_of
-from tile_core.runtime.launch_grid import grid_of, grid_positions
-from tile_core.runtime.packing import encode, fields_of, require_single_blocks
+from tile_runtime.texts.launch_grid import grid_of, grid_positions
+from tile_runtime.texts.packing import encode, fields_of, require_single_blocks
 
 
 def facts(*params, **changes):

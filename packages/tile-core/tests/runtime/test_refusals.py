@@ -10,8 +10,8 @@ from tile_core.abi.adapter import HostMemory
 from tile_core.abi.signature import Param, Signature
 from tile_core.errors import KernelError, Where
 from tile_core.errors import launch as errors
-from tile_core.runtime.arguments import normalise_out_idx
-from tile_core.runtime.binder import Binder
+from tile_runtime.calls.arguments import normalise_out_idx
+from tile_runtime.calls.binder import Binder
 
 
 def tensor(name, *shape, dtype="float32", access="read", **more):

@@ -5,10 +5,10 @@ import pytest
 from tile_core.abi.signature import Param, Signature
 from tile_core.errors import launch as errors
 from tile_core.errors.setup import RuntimeBroken
-from tile_core.runtime import guards
-from tile_core.runtime.binder import Binder
 from tile_core.runtime.kernel import Kernel
-from tile_core.runtime.repeat import PreparedLaunches, Repeat
+from tile_runtime.calls import guards
+from tile_runtime.calls.binder import Binder
+from tile_runtime.calls.repeat import PreparedLaunches, Repeat
 
 torch = pytest.importorskip("torch")
 

@@ -147,7 +147,7 @@ def test_every_outcome_is_shown_when_it_is_there(tmp_path):
     seen: list[tuple[Any, int]] = []
     for _ in range(2):
         found = tuned(results=tmp_path / "r", watch=lambda trial, total: seen.append((trial, total))).tune(100)
-        assert sorted(map(id, found.trials)) == sorted(id(t) for t, _ in seen)
+        assert sorted(id(t.config) for t in found.trials) == sorted(id(t.config) for t, _ in seen)
         assert {total for _, total in seen} == {4}
         seen.clear()
 

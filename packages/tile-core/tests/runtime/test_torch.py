@@ -10,8 +10,8 @@ import pytest
 from tile_core.abi.signature import Param, Signature
 from tile_core.dtypes import DTYPES
 from tile_core.errors import launch as errors
-from tile_core.runtime.binder import Binder
 from tile_core.runtime.kernel import Kernel, Origin
+from tile_runtime.calls.binder import Binder
 
 
 def test_the_runtime_imports_no_array_library_but_numpy():

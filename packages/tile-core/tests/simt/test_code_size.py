@@ -12,10 +12,10 @@ import tile_core.language as T
 from tile_core.compat.tvm import tirx
 from tile_core.errors.lowering import TooMuchCode, UnrolledTooFar
 from tile_core.ir import nodes
+from tile_core.ir.attributes import UNROLL_FACTOR
 from tile_core.ir.visit import collect
 from tile_core.simt.code_size import bounded, operations
-from tile_core.simt.notes import CODE_SIZE
-from tile_core.simt.register_loops import LONGEST_VECTOR, MOST_REGISTERS, UNROLL_FACTOR
+from tile_core.simt.register_loops import LONGEST_VECTOR, MOST_REGISTERS
 
 from .whole import context, planned, run
 
@@ -147,7 +147,7 @@ def written_out(body: Any) -> int:
 def test_large_tiles_on_few_threads(make: Any, dtype: str, accum: str, threads: int) -> None:
     plan = planned(make(threads, dtype, accum), last="budget")
     assert written_out(plan.body) <= MOST
-    assert plan[CODE_SIZE].operations <= MOST
+    assert plan.code_size.operations <= MOST
 
 
 @pytest.mark.parametrize("threads", [1, 31, 32])
@@ -164,7 +164,7 @@ def test_arrays_that_are_no_registers_have_no_numbers(threads: int) -> None:
         if loop.kind != tirx.ForKind.SERIAL and used & large:
             assert int(loop.extent.value) <= LONGEST_VECTOR
             assert not collect(loop.body, tirx.For)
-    assert any("registers a thread" in why for why in plan[CODE_SIZE].kept.values())
+    assert any("registers a thread" in why for why in plan.code_size.kept.values())
 
 
 @pytest.mark.parametrize("threads", [31])
@@ -188,10 +188,10 @@ def unrolled(count: int, factor: int | None = None) -> Any:
 
 def test_long_loops_stay_loops() -> None:
     short, long = (planned(unrolled(n), last="budget") for n in (64, 1 << 20))
-    assert not short[CODE_SIZE].kept
-    (why,) = long[CODE_SIZE].kept.values()
+    assert not short.code_size.kept
+    (why,) = long.code_size.kept.values()
     assert why.startswith("1,048,576 iterations of 12 operations are more than")
-    assert long[CODE_SIZE].operations < 100
+    assert long.code_size.operations < 100
 
 
 def test_nested_loops_are_written_out_from_the_inside() -> None:
@@ -222,7 +222,7 @@ def test_many_loops_share_the_budget() -> None:
 
 def test_a_factor_that_is_asked_for_is_kept_or_refused() -> None:
     kept = planned(unrolled(1 << 20, 8), last="budget")
-    assert not kept[CODE_SIZE].kept
+    assert not kept.code_size.kept
     with raises_error(UnrolledTooFar, factor=100000, each=12, total=1200000) as error:
         planned(unrolled(1 << 20, 100_000), last="budget")
     assert "T.unroll(count" in str(error.value)

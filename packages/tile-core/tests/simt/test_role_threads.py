@@ -13,7 +13,6 @@ from tile_core.errors.lowering import RoleUnsupported
 from tile_core.errors.ops import BadRole
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect
-from tile_core.simt.notes import BARRIERS, BLOCK, DEMOTED, PIPELINE, PLACEMENT
 
 from . import whole
 
@@ -38,7 +37,7 @@ def barriers(body):
 
 
 def scattered(plan, body, data, seed):
-    block = plan[BLOCK]
+    block = plan.block
     tensors = [p for p in plan.params if hasattr(p, "shape")]
     memory = {p: a.copy() for p, a in zip(tensors, data, strict=True)}
     Machine(block.extents, block.thread, memory, width=32).scatter(body, seed)
@@ -158,7 +157,7 @@ def test_barriers_are_those_of_the_threads_that_depend_on_each_other():
     # Each role by itself needs one; before the second one writes what the first one reads, the block waits.
     plan = planned(apart)
     assert barriers(plan.body) == [(1, 32), 0, (2, 64), 0]
-    assert sorted(b.role for b in plan[BARRIERS]) == ["", "", "threads 0-31", "threads 32-95"]
+    assert sorted(b.role for b in plan.barriers) == ["", "", "threads 0-31", "threads 32-95"]
     # The second role of a turn reads what the first one has written, and the other way round in the next turn.
     assert barriers(planned(alternating).body) == [0, 0]
     # What a thread reads and writes again is its own.
@@ -166,7 +165,7 @@ def test_barriers_are_those_of_the_threads_that_depend_on_each_other():
 
 
 def test_a_tile_in_registers_belongs_to_the_role_that_uses_it():
-    layouts = {str(b.name): layout for b, layout in planned(alternating)[PLACEMENT].placement.fragments.items()}
+    layouts = {str(b.name): layout for b, layout in planned(alternating).placement.placement.fragments.items()}
     assert layouts["f"].threads == 32
 
     @T.prim_func
@@ -177,7 +176,7 @@ def test_a_tile_in_registers_belongs_to_the_role_that_uses_it():
                 T.copy(A, f)
                 T.copy(f, B)
 
-    layouts = {str(b.name): layout for b, layout in planned(own)[PLACEMENT].placement.fragments.items()}
+    layouts = {str(b.name): layout for b, layout in planned(own).placement.placement.fragments.items()}
     assert layouts["f"].threads == 64
 
     @T.prim_func
@@ -189,8 +188,8 @@ def test_a_tile_in_registers_belongs_to_the_role_that_uses_it():
             T.copy(f, B)
 
     plan = planned(common)
-    assert not plan[PLACEMENT].placement.fragments
-    assert set(plan[DEMOTED].values()) == {"threads of several roles use it"}
+    assert not plan.placement.placement.fragments
+    assert set(plan.demoted.values()) == {"threads of several roles use it"}
 
 
 def test_loops_of_a_role_are_pipelined_by_its_threads():
@@ -208,7 +207,7 @@ def test_loops_of_a_role_are_pipelined_by_its_threads():
                 T.copy(f, B)
 
     plan = planned(main)
-    (found,) = plan[PIPELINE].loops
+    (found,) = plan.pipeline.loops
     assert (found.stages, found.buffers) == (2, ("s",))
     assert [p.role.count for p in found.schedule.programs] == [64]
     assert set(barriers(plan.body)) == {(1, 64)}

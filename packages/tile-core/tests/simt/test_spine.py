@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from expected_errors import raises_error
 
 import tile_core.language as T
@@ -26,3 +27,20 @@ def test_addresses_are_refused_before_anything_is_lowered() -> None:
         threads.run(Plan.of(by_address), ctx)
     assert 'p: T.Tensor((T.dynamic("n"),)' in str(error.value)
     assert "def by_address" in str(error.value)
+
+
+def test_a_plan_has_the_fields_that_passes_have_decided() -> None:
+    from tile_core.errors import InternalError
+    from tile_core.passes.spine import Plan
+    from tile_core.simt.kernel_plan import KernelPlan
+
+    plan = KernelPlan.extending(Plan(None, None, ()), recomputed={})  # type: ignore[arg-type]
+    assert (plan.recomputed, plan.replace(uncovered="x").uncovered) == ({}, "x")
+    with pytest.raises(InternalError, match="no pass has decided 'arena'"):
+        print(plan.arena)
+    with pytest.raises(InternalError, match="no pass has decided 'uncovered'"):
+        print(plan.uncovered)  # the old plan is as it was
+    with pytest.raises(TypeError, match="a plan has no rows"):
+        plan.replace(rows=1)
+    with pytest.raises(AttributeError, match="rows"):
+        print(plan.rows)  # type: ignore[attr-defined]

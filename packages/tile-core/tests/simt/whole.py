@@ -16,8 +16,8 @@ from tile_core.manifest import BackendManifest
 from tile_core.ops.registry import OPS
 from tile_core.passes.lower_ops import MeaningVariant
 from tile_core.passes.spine import SPINE, Plan, Spine
+from tile_core.simt.kernel_plan import KernelPlan
 from tile_core.simt.memory.launch_assumptions import assume
-from tile_core.simt.notes import ALIGNED, BLOCK
 from tile_core.simt.ops.gather_scatter import GatherElements, ScatterColumns
 from tile_core.simt.ops.gemm import GemmByThreads
 from tile_core.simt.ops.reduce import ReduceByShuffles
@@ -49,13 +49,13 @@ def planned(program: Any, width: int | None = 32, last: str = LAST, **capabiliti
     names = [p.name for p in spine.passes]
     chosen = Spine(spine.passes[: names.index(last) + 1])
     plan = Plan.of(program, variants())
-    return chosen.run(plan.note(ALIGNED, assume(plan.params)), context(width, **capabilities))
+    return chosen.run(KernelPlan.extending(plan, aligned=assume(plan.params)), context(width, **capabilities))
 
 
 def run(program: Any, *arrays: Any, width: int = 32, then: Any = None, **capabilities: Any) -> Plan:
     """Run a program, after another pass ``then``, on arrays, which it changes in place."""
     plan = planned(program, width, **capabilities)
-    block = plan[BLOCK]
+    block = plan.block
     tensors = [p for p in plan.params if hasattr(p, "shape")]
     memory = dict(zip(tensors, arrays, strict=True))
     machine = Machine(block.extents, block.thread, memory, width=width, races=True)

@@ -297,3 +297,22 @@ def lengths_of_rows_are_rounded(patch: Any) -> None:
         return self.at(condition, 0)
 
     patch.setattr(guarded_vectors.LaneConditions, "every", every)
+
+
+def unused_fragments_stay(patch: Any) -> None:
+    """Targets with threads: an unused fragment keeps its scope where one thread executes the block."""
+    from tile_core.ir.visit import StmtRewriter
+    from tile_core.simt.threads import distribute
+
+    patch.setattr(distribute._Plain, "visit_AllocBuffer", StmtRewriter.visit_AllocBuffer)
+
+
+def all_accumulators_are_added_up_at_once(patch: Any) -> None:
+    """CPU: the lanes of all accumulators are added up in one step, also of more than a vector has lanes."""
+    from tile_core.cpu import row_dots
+    from tile_core.cpu.micro_rows import added_up
+
+    def every(rows: Any, lanes: int, acc: str, add: Any) -> Any:
+        return added_up(list(rows) * (row_dots.ROWS if len(rows) == lanes else 1), lanes, acc, add)
+
+    patch.setattr(row_dots, "added_up", every)

@@ -28,6 +28,7 @@ def main(A: T.Tensor((N, 1), "int64"), B: T.Tensor((N, 1), "int64")):
 @pytest.mark.parametrize("dtype", LIMITS)
 @pytest.mark.parametrize("name", [*(f"reduce_{kind}" for kind in FOLDS), "cumsum", "cummax", "cumprod"])
 @given(data=st.data())
+@pytest.mark.sweep(0.25)
 def test_reductions_and_scans_of_64_bit_integers(name, dtype, data):
     column = data.draw(st.lists(st.sampled_from(LIMITS[dtype]), min_size=2, max_size=5))
     kind = name.removeprefix("reduce_").removeprefix("cum")

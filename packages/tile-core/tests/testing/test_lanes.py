@@ -23,6 +23,7 @@ def _texts(strategy, count):
     return found
 
 
+@pytest.mark.sweep(0.25)
 def test_remainders_are_drawn_beside_guards():
     text = "\n".join(_texts(lanes(), 300))
     loads = [line for line in text.splitlines() if line.lstrip().startswith("B")]

@@ -70,15 +70,10 @@ def test_scans(reverse: bool) -> None:
 def test_regions(mins: tuple[int, int]) -> None:
     source = np.arange(1, 21).reshape(4, 5)
     region = oracles.copy_region(source, mins, (3, 2), fill=-1)
-    target = oracles.write_region(source, mins, np.full((3, 2), 99))
-    touched = np.zeros((4, 5), bool)
     for i, j in np.ndindex(3, 2):
         p = (mins[0] + i, mins[1] + j)
         inside = 0 <= p[0] < 4 and 0 <= p[1] < 5
         assert region[i, j] == (source[p] if inside else -1)
-        if inside:
-            touched[p] = True
-    np.testing.assert_array_equal(target, np.where(touched, 99, source))
 
 
 def test_cast() -> None:

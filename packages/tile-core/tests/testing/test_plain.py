@@ -10,14 +10,14 @@ from tile_core.testing.data import different, stored
 from tile_core.testing.plain import run
 from tile_core.testing.plain.numbers import Illegal, Number
 from tile_core.testing.plain.threads import Deadlock
-from tile_core.testing.tables import atomics, bools, boxes, control, scalars, threads, whole
+from tile_core.testing.tables import control, fills, launches, scalars, threads, views, whole
 
 #: Barriers that the language inserts between thread statements: the oracle runs only explicit ones.
 _IMPLIED = ("#2556-branch", "#2612")
 
 
 def _units():
-    every = [u for table in (atomics, bools, boxes, control, scalars, threads, whole) for u in table.units()]
+    every = [u for table in (control, fills, launches, scalars, threads, views, whole) for u in table.units()]
     stated = [u for u in every if any(part.want is not None for part in u.parts.values())]
     return [u for u in stated if not u.illegal and not u.name.startswith(_IMPLIED)][::3]
 

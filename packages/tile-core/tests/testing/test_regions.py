@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from tile_core.testing import strategies
@@ -20,6 +21,7 @@ FORMS = {
 }
 
 
+@pytest.mark.sweep(0.25)
 def test_programs_of_all_strategies_have_regions() -> None:
     found: list[str] = []
 

@@ -12,6 +12,7 @@ import pytest
 
 import tile_core as tile
 import tile_core.language as T
+from tile_core.errors import TileError
 from tile_core.errors.language import BadArgument, BadReturn
 from tile_core.errors.launch import BadSetting, NoProducts, NoTileParameters, NoWorkingConfig, UnboundParameter
 from tile_core.lowering.tilings import TileShape, TilingEstimate, Workload
@@ -275,6 +276,17 @@ def test_a_target_without_a_model_returns_the_defaults():
     assert found == {"block_M": 16, "block_N": 16, "block_K": 16, "threads": 64, "num_stages": 1}
     assert found.microseconds is None
     assert found.reason == "the factory's defaults: backend 'cpu' has no estimate of tile shapes"
+
+
+def test_defaults_that_do_not_fit_become_smaller():
+    def large(M: int, N: int, K: int, depth: int = 64) -> Any:
+        return usual(M, N, K, block_M=128, block_N=128, block_K=depth)
+
+    with pytest.raises(TileError, match="U301"):
+        tile.explain(large(**SIZES), "metal")
+    (found,) = tile.tilings(large, SIZES, target="metal")
+    assert found == {"depth": 32}
+    assert found.reason.startswith("smaller than the factory's defaults, which the target refuses: backend 'metal' has")
 
 
 def test_a_program_without_an_estimate_returns_the_defaults(model, monkeypatch):

@@ -7,8 +7,8 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 from tile_core.errors import TileError
-from tile_core.errors.guess import hint, nearest
 from tile_core.errors.language import UnknownName
+from tile_runtime.errors.guess import hint, nearest
 
 MEANT = {
     "gem": "gemm",

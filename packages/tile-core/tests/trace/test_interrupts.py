@@ -12,7 +12,7 @@ import pytest
 
 import tile_core as tile
 import tile_core.language as T
-from tile_core.errors.interrupts import is_interrupt
+from tile_runtime.errors.interrupts import is_interrupt
 
 N = 37
 

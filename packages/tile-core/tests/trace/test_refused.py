@@ -27,6 +27,7 @@ from tile_core.errors.language import (
 )
 from tile_core.errors.launch import BadOutIdx
 from tile_core.errors.layout import LayoutCollision
+from tile_core.ir.attributes import RASTERIZATION, SAFE_VALUES
 
 
 @pytest.mark.parametrize(
@@ -88,9 +89,9 @@ def test_annotations():
 
     assert list(k.layouts) == ["S"]
     assert k.layouts["S"].shape == (4, 8)
-    assert k.attrs["swizzle"] == {"panel": 10, "order": "column"}
+    assert k.attrs[RASTERIZATION] == {"panel": 10, "order": "column"}
     assert k.attrs["l2_hit_ratio"] == {"B": 0.5}
-    assert float(k.attrs["safe_values"]["A"].value) == -1.0
+    assert float(k.attrs[SAFE_VALUES]["A"].value) == -1.0
     assert dict(k.func.attrs["tile.swizzle"]) == {"panel": 10, "order": "column"}
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import tile_core.language as T
 from tile_core.errors.language import BadArgument, BadOperand, ConstantDoesNotFit, NotCompileTime
+from tile_core.ir.attributes import FORMAT, MESSAGE
 
 NAN, INF = float("nan"), float("inf")
 
@@ -338,8 +339,8 @@ def test_print_and_assert(capsys, tile_calls):
     assert capsys.readouterr().out == "tracing\n"
     calls = tile_calls(k)
     assert [str(c.op.name) for c in calls] == ["tile.print"] * 2 + ["tile.device_assert"] * 3
-    assert str(calls[0].attrs["format"]) == "value {{}} {} {}\n"
-    assert str(calls[2].attrs["message"]) == "positive"
+    assert str(calls[0].attrs[FORMAT]) == "value {{}} {} {}\n"
+    assert str(calls[2].attrs[MESSAGE]) == "positive"
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "uint32", "int64", "uint64"])

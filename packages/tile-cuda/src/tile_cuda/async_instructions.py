@@ -9,6 +9,7 @@ from math import prod
 from tile_core.compat.types import Call
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.ir.attributes import DESCRIPTOR, NAME
 from tile_core.ir.calls import UNTIL_READ
 from tile_core.simt.barrier_proof.instructions import AsyncInstructions, TensorAccess
 from tile_cuda.copies.elected import SHUFFLE
@@ -23,11 +24,11 @@ _COPIED, _HELD, _MOST = 4, 8, 256
 
 def copied_bytes(call: Call) -> int:
     """Return the bytes of a bulk copy; 0 for another instruction."""
-    name = str(call.attrs["name"])
+    name = str(call.attrs[NAME])
     if name in (bulk.LOAD_BYTES, bulk.STORE_BYTES):
         return int(nodes.as_int(call.args[2]))
     boxes = [x for x in call.args if nodes.is_tile_call(x, "descriptor")]
-    return _bytes_of(str(boxes[0].attrs["descriptor"])) * (_ROWS if name == bulk.gather_name() else 1) if boxes else 0
+    return _bytes_of(str(boxes[0].attrs[DESCRIPTOR])) * (_ROWS if name == bulk.gather_name() else 1) if boxes else 0
 
 
 @lru_cache(maxsize=256)
@@ -38,7 +39,7 @@ def _bytes_of(text: str) -> int:
 
 def tensor_accesses(call: Call) -> list[TensorAccess]:
     """Return the accesses of an instruction to tensor memory."""
-    name, args = str(call.attrs["name"]), call.args
+    name, args = str(call.attrs[NAME]), call.args
     if name.startswith(("tcgen05_ld", "tcgen05_st")):
         count = int(name.partition("32x32b_x")[2].partition("_")[0])
         return [TensorAccess(args[1], count, name.startswith("tcgen05_st"))]

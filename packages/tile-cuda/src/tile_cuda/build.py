@@ -19,12 +19,13 @@ from typing import Any
 
 from tile_core.abi.kernel_text import KernelText, LaunchFacts
 from tile_core.errors.base import Where
-from tile_core.errors.interrupts import passed_on
 from tile_core.errors.launch import TextRefused
 from tile_core.records import dataclass
 from tile_cuda.errors import NVRTC, NoNvrtc
+from tile_cuda.line_tables import with_user_lines
 from tile_cuda.occupancy import most_registers
 from tile_cuda.options import CudaOptions
+from tile_runtime.errors.interrupts import passed_on
 
 FILE = "kernel.cu"
 """What the compiler calls the text."""
@@ -84,15 +85,19 @@ def build(kernel: KernelText, arch: str) -> Cubin:
         NVRTC or the assembler refuses the text; the error has the line of the user's kernel that it comes from.
     """
     options = _options(kernel.facts)
-    made = _cubin(kernel.text, arch, options)
+    text = with_user_lines(kernel, FILE) if options.line_info is True else kernel.text
+    made = _cubin(text, arch, options)
     if isinstance(made, Cubin):
-        return _with_more_registers(made, kernel, options)
+        return _with_more_registers(made, kernel, text, options)
+    if text is not kernel.text:  # for the line of the text
+        made = _cubin(kernel.text, arch, options)
+    assert isinstance(made, _Refusal), "directives are not refused"
     where, location = _location(kernel, made.line)
     compiler = f"the compiler for {arch}"
     raise TextRefused(kernel=kernel.facts.kernel, compiler=compiler, part=location, reason=made.reason, where=where)
 
 
-def _with_more_registers(made: Cubin, kernel: KernelText, options: CudaOptions) -> Cubin:
+def _with_more_registers(made: Cubin, kernel: KernelText, text: str, options: CudaOptions) -> Cubin:
     """Return the code with the fewest spills: one block per SM if registers are free.
 
     Seen with NVRTC 13.5: blocks of 512 threads that need more than the 128 registers that each can have got 32, and
@@ -100,9 +105,9 @@ def _with_more_registers(made: Cubin, kernel: KernelText, options: CudaOptions) 
     """
     threads = math.prod(kernel.facts.block)
     bounds, one_block = f"__launch_bounds__({threads}) ", f"__launch_bounds__({threads}, 1) "
-    if not made.spill_bytes or made.registers >= most_registers(threads) or bounds not in kernel.text:
+    if not made.spill_bytes or made.registers >= most_registers(threads) or bounds not in text:
         return made
-    again = _cubin(kernel.text.replace(bounds, one_block), made.arch, options)
+    again = _cubin(text.replace(bounds, one_block), made.arch, options)
     return again if isinstance(again, Cubin) and again.spill_bytes < made.spill_bytes else made
 
 

@@ -83,3 +83,12 @@ _MACHINES = {
 def machine_of(arch: str) -> Machine:
     """Return the rates of an architecture, for example of ``"sm_90a"``."""
     return _MACHINES[arch.rstrip("a")]
+
+
+def peaks_of(arch: str) -> dict[str, float]:
+    """Return bytes and operations of products per second, see ``RuntimeAdapter.peaks``."""
+    machine = machine_of(arch)
+    words = 2e6 * machine.matrix * machine.clock * machine.processors
+    bytes_ = ("int8", "uint8", *(("float8_e4m3fn", "float8_e5m2") if int(arch.rstrip("a")[3:]) >= 89 else ()))
+    rates = {"float16": words, "bfloat16": words, **dict.fromkeys(bytes_, 2 * words)}
+    return {"bytes": 1e6 * machine.memory, **rates, **{f"{kind} 2:4": 2 * rate for kind, rate in rates.items()}}

@@ -61,7 +61,8 @@ class CudaOptions(NumericsOptions):
     max_registers
         Register limit of a thread, 16 to 255. A lower limit raises occupancy, and may spill. ``None``: no limit.
     line_info
-        Emit line information for profilers and debuggers.
+        Line tables for profilers and debuggers: ``True`` names the lines of the user's Python source, ``"text"`` those
+        of the generated source.
     opt
         Optimization level of the assembler, 0 to 3.
     tma
@@ -109,7 +110,7 @@ class CudaOptions(NumericsOptions):
     """
 
     max_registers: int | None = None
-    line_info: bool = False
+    line_info: bool | str = False
     opt: int = 3
     tma: str = "auto"
     rasterization: str = "auto"
@@ -124,8 +125,8 @@ class CudaOptions(NumericsOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.line_info, bool):
-            raise TypeError("line_info is True or False")
+        if not isinstance(self.line_info, bool) and self.line_info != "text":
+            raise TypeError("line_info is True, False or 'text'")
         numbers = {
             "persistent": ("a number of blocks", _is_int(self.persistent) and int(self.persistent) > 0),
             "clusters": ("2 or 4 blocks", _is_int(self.clusters) and self.clusters in CLUSTER_BLOCKS),

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 from tile_core.analysis.flow import Flow
 from tile_core.compat.tvm import tirx
 from tile_core.emit.tail import TextTarget, with_text
+from tile_core.ir.attributes import COMPLETES, IN_FLIGHT, PING_PONG, VARIANT
 from tile_core.ir.visit import collect
 from tile_core.lowering.variant import Accept, Reject
-from tile_core.ops.base import COMPLETES, OpCall, View, is_op
+from tile_core.ops.base import OpCall, View, is_op
 from tile_core.passes.spine import Pass, Spine
-from tile_core.simt.notes import BLOCK
-from tile_core.simt.pipelining.async_products import IN_FLIGHT, accumulator_of
+from tile_core.simt.kernel_plan import KernelPlan
+from tile_core.simt.pipelining.async_products import accumulator_of
 from tile_core.simt.pipelining.operands import Operand
-from tile_core.simt.pipelining.overlap import PING_PONG, Candidates
+from tile_core.simt.pipelining.overlap import Candidates
 from tile_core.simt.role_threads import block_in
 from tile_core.simt.spine import SimtHooks, simt_spine
 from tile_core.simt.variant import Block, SimtCall
@@ -25,6 +26,7 @@ from tile_cuda.accumulators.resident import keep_accumulators
 from tile_cuda.accumulators.subtiling import subtile_accumulators
 from tile_cuda.accumulators.tensor_memory import reserve_columns, use_tensor_memory
 from tile_cuda.async_instructions import INSTRUCTIONS
+from tile_cuda.attributes import ATTRIBUTES
 from tile_cuda.conversions import FP8, PLAIN, TRUNCATIONS
 from tile_cuda.copies.bulk import choose_tma, is_wanted, may_be_bytes, prefer_tma
 from tile_cuda.copies.elected import elect_issuers
@@ -34,9 +36,7 @@ from tile_cuda.copies.multicast import choose_cluster, explain_pairs
 from tile_cuda.copies.operand_rows import require_readable_rows
 from tile_cuda.cost.overlap import not_faster
 from tile_cuda.cost.slow_tiles import note_slow
-from tile_cuda.epilogue.matrix_stores import store_matrices
-from tile_cuda.epilogue.operand_prefetch import prefetch_epilogue_operands
-from tile_cuda.epilogue.staged import layouts_of_staged, stage_results
+from tile_cuda.epilogue.write import layouts_of_staged, write_epilogue
 from tile_cuda.grid.persistent import choose_persistent, may_persist
 from tile_cuda.grid.rasterization import choose_order
 from tile_cuda.ops.contiguous import can_copy_bytes
@@ -59,7 +59,6 @@ from tile_cuda.uniform import share_numbers
 if TYPE_CHECKING:
     from tile_core.compat.types import Stmt
     from tile_core.context import Context
-    from tile_core.passes.spine import Plan
     from tile_core.simt.memory.alignment import Aligned
     from tile_core.target import Target
 
@@ -96,7 +95,7 @@ def is_async(call: OpCall, ctx: Context, threads: int) -> bool:
             and _stays(SimtCall.on(call, threads), ctx)
         )
     variant = next((v for v in (WarpgroupGemm(), WarpgroupGemmSp()) if v.op == call.name), None)
-    if variant is None or not ctx.capabilities.fact(WGMMA) or call.attrs.get("variant") not in (None, variant.name):
+    if variant is None or not ctx.capabilities.fact(WGMMA) or call.attrs.get(VARIANT) not in (None, variant.name):
         return False
     return isinstance(variant.accepts(SimtCall.on(call, threads), ctx), Accept)
 
@@ -108,7 +107,7 @@ def may_be_async(call: OpCall, ctx: Context, threads: int) -> bool:
         return False  # tensor memory has one copy of A
     if is_async(call, ctx, threads):
         return True
-    alone = call.name == "gemm" and ctx.capabilities.fact(WGMMA) and call.attrs.get("variant") is None
+    alone = call.name == "gemm" and ctx.capabilities.fact(WGMMA) and call.attrs.get(VARIANT) is None
     return bool(alone) and isinstance(ExchangedGemm().accepts(SimtCall.on(call, threads), ctx), Accept)
 
 
@@ -127,54 +126,45 @@ def _stays(call: SimtCall, ctx: Context) -> bool:
     return not isinstance(plan, Reject) and plan.can_stay and isinstance(variant.fits(call, ctx), Accept)
 
 
-def _epilogue(plan: Plan, ctx: Context) -> Plan:
+def _epilogue(plan: KernelPlan, ctx: Context) -> KernelPlan:
     """Decide what follows from the instructions of products: promotion, epilogue tiles, prefetch and subtiling."""
-    plan = promote_accumulators(check_registers(plan, ctx, plan[BLOCK].count), ctx)
-    # Epilogue tiles take shared memory before operands do; accumulators are read in tiles before they are divided.
-    return begin_explicit_copies(_divided(_lines(_results(plan, ctx), ctx), ctx), ctx)
+    plan = promote_accumulators(check_registers(plan, ctx, plan.block.count), ctx)
+    # Accumulators are read in tiles before they are divided.
+    return begin_explicit_copies(_divided(_results(plan, ctx), ctx), ctx)
 
 
-def _asynchronous(plan: Plan, ctx: Context) -> Plan:
+def _asynchronous(plan: KernelPlan, ctx: Context) -> KernelPlan:
     """Begin bulk copies and products that stay in flight, with accumulators in tensor memory."""
     plan = explain_pairs(use_tensor_memory(layouts_of_staged(choose_tma(plan, ctx), ctx), ctx), ctx)
     return fold_initialization(begin_products(plan, ctx), ctx)
 
 
-def _issuers(plan: Plan, ctx: Context) -> Plan:
+def _issuers(plan: KernelPlan, ctx: Context) -> KernelPlan:
     """Elect the threads that issue, name the numbers of warps, and decide what blocks occupy."""
     return note_slow(reserve_columns(share_numbers(elect_issuers(plan, ctx), ctx), ctx), ctx)
 
 
-def _results(plan: Plan, ctx: Context) -> Plan:
+def _results(plan: KernelPlan, ctx: Context) -> KernelPlan:
     """Apply the passes that depend on wgmma products: epilogue, copies, and rasterization."""
-    products = warpgroup_products(plan.body, ctx, plan[BLOCK])
-    accumulators = [call.args[accumulator_of(call)].buffer for call in products]
-    readers = [WarpgroupPlan.for_call(call) for call in products]
-    plan = require_readable_rows(
-        choose_order(plan, ctx, accumulators), [r for r in readers if not isinstance(r, Reject)]
-    )
-    plan = permute_metadata(plan, products)
+    calls = warpgroup_products(plan.body, ctx, plan.block)
+    products = [(call, WarpgroupPlan.for_call(call)) for call in calls]
+    plan = choose_order(plan, ctx, [call.args[accumulator_of(call)].buffer for call in calls])
+    plan = require_readable_rows(plan, [found for _, found in products if not isinstance(found, Reject)])
+    plan = permute_metadata(plan, calls)
     # Persistent blocks have little shared memory for an epilogue tile: their slots are never free.
-    dense = [call.args[accumulator_of(call)].buffer for call in products if call.name == "gemm"]
-    rows = [b for b, of in zip(accumulators, readers, strict=True) if _has_rows(of) and b in dense]
-    plan = stage_results(plan, ctx, accumulators, stays=bool(accumulators) and may_persist(plan, ctx), rows=rows)
-    plan = store_matrices(plan, ctx, accumulators)
-    return prefer_tma(plan, ctx) if accumulators or _has_exchanged(plan, ctx) else plan
+    plan = write_epilogue(plan, ctx, products, stays=bool(calls) and may_persist(plan, ctx))
+    return prefer_tma(plan, ctx) if calls or _has_exchanged(plan, ctx) else plan
 
 
-def _has_exchanged(plan: Plan, ctx: Context) -> bool:
+def _has_exchanged(plan: KernelPlan, ctx: Context) -> bool:
     """Whether a product of a program runs on wgmma with its parts exchanged."""
     if not ctx.capabilities.fact(WGMMA):
         return False
     found = [p for p in Flow(plan.body).points if is_op(p.stmt) and OpCall.decode(p.stmt).name == "gemm"]
-    return any(may_be_async(OpCall.decode(p.stmt), ctx, block_in(p.role, plan[BLOCK]).count) for p in found)
+    return any(may_be_async(OpCall.decode(p.stmt), ctx, block_in(p.role, plan.block).count) for p in found)
 
 
-def _lines(plan: Plan, ctx: Context) -> Plan:
-    return prefetch_epilogue_operands(plan, ctx, warpgroup_products(plan.body, ctx, plan[BLOCK]))
-
-
-def _divided(plan: Plan, ctx: Context) -> Plan:
+def _divided(plan: KernelPlan, ctx: Context) -> KernelPlan:
     """Subtile accumulators in tensor memory; with an MMA warp, another warp copies by TMA."""
     new = subtile_accumulators(plan, ctx)
     new = prefer_tma(new, ctx) if new is not plan and may_persist(new, ctx) else new
@@ -206,15 +196,10 @@ def warpgroup_products(body: Stmt, ctx: Context, block: Block) -> list[SimtCall]
     return found
 
 
-def _has_rows(plan: WarpgroupPlan | Reject) -> TypeGuard[WarpgroupPlan]:
-    """Whether there is a plan whose warpgroups compute whole rows."""
-    return not isinstance(plan, Reject) and plan.split.warps_n == 1
-
-
 def _has_own_rows(call: OpCall, threads: int) -> bool:
     """Whether each warpgroup has rows of its own, so that none needs data of another."""
     plan = WarpgroupPlan.for_call(SimtCall.on(call, threads))
-    return _has_rows(plan) and plan.split.warps_m == threads // WARPGROUP
+    return not isinstance(plan, Reject) and (plan.split.warps_n, plan.split.warps_m) == (1, threads // WARPGROUP)
 
 
 def can_overlap(found: Candidates, ctx: Context) -> Accept | Reject:
@@ -247,4 +232,4 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     passes = passes.after("budget", Pass("issuers", _issuers, why))
     packed = packed_floats(target)
     text = TextTarget(emit_plan, TRUNCATIONS, conversions=conversions, packed=packed, instructions=INSTRUCTIONS)
-    return with_text(passes, text)
+    return with_text(passes.declare(*ATTRIBUTES), text)

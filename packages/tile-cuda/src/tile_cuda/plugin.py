@@ -123,6 +123,6 @@ def tile_cases(target: Target) -> Mapping[str, str]:
 
 def tile_tilings(target: Target) -> TilingModel:
     """Return the estimates of products on multiprocessors."""
-    from tile_cuda.cost.tilings import CudaTilings
+    from tile_cuda.cost.finished_plans import CudaModel
 
-    return CudaTilings()
+    return CudaModel()

@@ -12,19 +12,18 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.numerics.regions import text_level
 from tile_core.passes.check_launch_order import WAIT
-from tile_core.simt.notes import CODE_SIZE
+from tile_core.simt.kernel_plan import KernelPlan
 from tile_cuda.emit.printer import CudaPrinter
 from tile_cuda.target import DEPENDENT, overlaps
 
 if TYPE_CHECKING:
     from tile_core.context import Context
-    from tile_core.passes.spine import Plan
 
 #: Operations of one thread (see ``tile_core.simt.code_size``) beyond which parameters are not declared ``restrict``.
 _LONG = 12_000
 
 
-def emit_plan(plan: Plan, ctx: Context) -> KernelText:
+def emit_plan(plan: KernelPlan, ctx: Context) -> KernelText:
     """Return the text of a plan whose passes have all run.
 
     Raises
@@ -36,12 +35,12 @@ def emit_plan(plan: Plan, ctx: Context) -> KernelText:
     early = {DEPENDENT: True} if waits and overlaps(ctx.target.arch) else {}
     options = dataclasses.replace(ctx.options, numerics=text_level(ctx.options, plan.program.attrs))
     launch = launch_of(plan, {**options.attributes(), **early})
-    if early or plan[CODE_SIZE].operations > _LONG:
+    if early or plan.code_size.operations > _LONG:
         # Without aliasing guarantees: with them, the compiler's time grows by more than the square of the accesses,
         # and loads may move before the wait for the launches that write.
         launch = dataclasses.replace(launch, aliased=frozenset(p.name for p in plan.program.params))
     printer = CudaPrinter(
-        launch, ctx.target.arch, numerics=options.numerics, line_info=options.line_info,
+        launch, ctx.target.arch, numerics=options.numerics, line_info=bool(options.line_info),
         limited=options.max_registers is not None, approximate=ctx.options.is_fast,
     )  # fmt: skip
     return printer.kernel(plan.program.name, parameters_of(plan), plan.body)

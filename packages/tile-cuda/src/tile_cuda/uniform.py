@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Stmt, Var
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import StmtRewriter, collect, substitute
-from tile_core.simt.notes import BLOCK
+from tile_core.simt.kernel_plan import KernelPlan
 from tile_cuda.ptx.wgmma import UNIFORM
 
 if TYPE_CHECKING:
     from tile_core.context import Context
-    from tile_core.passes.spine import Plan
 
 
-def share_numbers(plan: Plan, ctx: Context) -> Plan:
+def share_numbers(plan: KernelPlan, ctx: Context) -> KernelPlan:
     """Replace the number of a warp or warpgroup by one value for the whole block."""
-    thread = plan[BLOCK].thread
+    thread = plan.block.thread
     asked = [b for b in collect(plan.body, tirx.Bind) if _is_of(b, thread)]
     if not asked:
         return plan
@@ -52,6 +51,6 @@ class _Shared(StmtRewriter):
 def _is_of(bind: Stmt, thread: Var) -> bool:
     """Whether a variable is a number that a shuffle makes uniform, of the block's threads."""
     calls = [c for c in collect(bind.value, ir.Call) if nodes.is_tile_call(c, "instruction")]
-    if len(calls) != 1 or not bind.value.same_as(calls[0]) or str(calls[0].attrs["name"]) != UNIFORM:
+    if len(calls) != 1 or not bind.value.same_as(calls[0]) or str(calls[0].attrs[attributes.NAME]) != UNIFORM:
         return False
     return all(v.same_as(thread) for v in collect(bind.value, tirx.Var))

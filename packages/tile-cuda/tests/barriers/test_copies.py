@@ -70,6 +70,7 @@ def test_the_product_is_right(stages, trips, dynamic, explicit, variant):
     assert "__syncthreads" not in loop[: loop.rindex("mbarrier_arrive")]
 
 
+@pytest.mark.sweep(0.25)
 def test_the_meaning_is_that_of_a_copy():
     rng = np.random.default_rng(3)
     a, b = (rng.integers(-3, 4, s).astype("float16") for s in ((64, 80), (80, 64)))

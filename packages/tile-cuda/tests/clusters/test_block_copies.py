@@ -359,7 +359,7 @@ def _in_a_pipeline(A, B, S, R, got, own, bx, n):
 
 
 def _by_some_threads(A, B, S, R, got, own, bx, n):
-    if T.get_thread_binding(0) == 0:
+    if T.get_lane_idx() == 0:
         T.copy_cluster(S, R, dst_block=other(), remote_barrier=got)
 
 

@@ -16,10 +16,10 @@ import tile_core.language as T
 from tile_core.errors import TileError
 from tile_core.plugins.contexts import make_context
 from tile_core.reports import report_json
-from tile_core.runtime.artefact import from_bytes
 from tile_core.testing.run import load
 from tile_core.testing.strategies import STRATEGIES
 from tile_core.testing.tables import products, sparse
+from tile_runtime.files.artefact import from_bytes
 
 HOPPER = ("cuda:sm_90a", {"wgmma": "always", "clusters": "always", "persistent": "never"})
 BULK = {"tcgen05": "always", "tma": "always"}

@@ -21,7 +21,6 @@ from tile_core.dtypes import DTYPES
 from tile_core.errors import TileError
 from tile_core.numerics import codecs
 from tile_core.plugins.manager import installed
-from tile_core.runtime.guarded import GUARD
 from tile_core.runtime.kernel import Kernel
 from tile_core.runtime.pointers import address_of
 from tile_core.testing import oracles
@@ -33,6 +32,7 @@ from tile_cuda.runtime.driver import CudaAdapter
 from tile_cuda.runtime.memory import DeviceArray
 from tile_cuda.target import record_of
 from tile_cuda.tensor_map import BYTES, SWIZZLES, TensorMap
+from tile_runtime.texts.guarded import GUARD
 
 if __package__:
     from ..runtime.fake import Device, FakeDriver

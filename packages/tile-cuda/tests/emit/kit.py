@@ -12,6 +12,7 @@ from tile_core.abi.kernel_text import KernelText
 from tile_core.compat.tvm import ir, tirx
 from tile_core.emit.kernel import Launch
 from tile_core.ir import calls, nodes
+from tile_core.ir.attributes import NAME
 from tile_core.ir.visit import collect, loads_of
 from tile_core.passes import wrapping
 from tile_core.passes.divisions import total_divisions
@@ -67,7 +68,7 @@ def accesses_of(params: Sequence[Any], body: Any) -> dict[str, str]:
             writes.add(root(call.args[0].source))
             only_written.append(call.args[0])
         elif nodes.is_tile_call(call, "instruction"):
-            found = TABLE.get(str(call.attrs["name"]))
+            found = TABLE.get(str(call.attrs[NAME]))
             for position, arg in enumerate(call.args):
                 if nodes.is_tile_call(arg, "address") and not (found and _only_reads(found, position)):
                     writes.add(root(arg.args[0].source))

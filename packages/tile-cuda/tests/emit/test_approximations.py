@@ -67,6 +67,7 @@ USES = {
 }  # fmt: skip
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("way", ["within", "name", "fragment"])
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.parametrize("level", LEVELS)

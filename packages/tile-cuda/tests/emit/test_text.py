@@ -253,5 +253,5 @@ def test_prints_and_assertions() -> None:
     data = np.arange(6, dtype=np.float32).reshape(2, 3) / 4
     result = run(text, data, faults=True)
     assert 'is 1 "100%" [ 0.25 0.5 1 1.25] {1}\n' in result.printed
-    assert "k.py:4: 50% ok (block 0 0 0, thread" in result.printed
-    assert "trap" in {report.kind for report in result.reports}
+    assert "device assertion failed: 50% ok (k.py:4, thread 1)" in result.printed
+    assert {report.kind for report in result.reports} == {"assertion"}

@@ -9,6 +9,7 @@ import pytest
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
+from tile_core.ir.attributes import NAME
 from tile_core.ir.visit import collect
 from tile_core.lowering.variant import Accept
 from tile_core.ops.base import View
@@ -30,7 +31,7 @@ def call(name: str, *args: Any, **attrs: Any) -> SimtCall:
 
 
 def names(statement: Any) -> list[str]:
-    return [str(c.attrs["name"]) for c in collect(statement, ir.Call) if nodes.is_tile_call(c, "instruction")]
+    return [str(c.attrs[NAME]) for c in collect(statement, ir.Call) if nodes.is_tile_call(c, "instruction")]
 
 
 def element(dtype: str, scope: str) -> View:

@@ -9,8 +9,8 @@ import tile_core as tile
 import tile_core.language as T
 from tile_core import sparse
 from tile_core.errors.sparse import BadSparseDType, BadSparseExtent, NotAMatrix
-from tile_core.runtime.arrays import facts_of
 from tile_core.sparse.device import compress_there
+from tile_runtime.calls.arrays import facts_of
 
 CASES = [
     ("float16", "int16", (5, 48)), ("bfloat16", "int8", (33, 40)), ("int8", "int32", (37, 96)),

@@ -10,14 +10,14 @@ import tile_core.language as T
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
 from tile_core.errors.lowering import VariantRefused
+from tile_core.ir.attributes import ASKED_LAYOUT
 from tile_core.layout.layout import column_major, row_major
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
 from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.memory.launch_assumptions import assume
-from tile_core.simt.pipelining.plan import ASKED_LAYOUT
 from tile_core.simt.variant import SimtCall
-from tile_cuda.ops.boxes import READABLE_ROWS
+from tile_cuda.attributes import READABLE_ROWS
 from tile_cuda.ops.contiguous import can_copy_bytes
 
 TARGET = "cuda:sm_90a"

@@ -13,16 +13,17 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 from tile_core.compat.tvm import tirx
+from tile_core.ir.attributes import ASKED_LAYOUT, LAYOUT
 from tile_core.layout import make_swizzled_layout
 from tile_core.layout.layout import column_major, row_major
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
 from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.memory.launch_assumptions import assume
-from tile_core.simt.pipelining.plan import ASKED_LAYOUT, LAYOUT
 from tile_core.simt.variant import SimtCall
 from tile_core.target import Capabilities
-from tile_cuda.ops.boxes import ACROSS, READABLE_ROWS, SWIZZLE, Panel
+from tile_cuda.attributes import ACROSS, READABLE_ROWS, SWIZZLE
+from tile_cuda.ops.boxes import Panel
 from tile_cuda.ops.copy_bulk import BulkCopy, can_copy_bulk
 
 pytestmark = pytest.mark.sweep(3)

@@ -250,7 +250,9 @@ def test_a_role_of_two_warpgroups_is_refused():
 SHAPE = {"n": 32, "trips": 3}
 IDESC = 1 << 4 | 32 // 8 << 17 | 8 << 24
 NUMBERS = r"(\d+), (\d+), (\d+)"
-MMA = rf"(tcgen05_mma_cta_group_1_kind_f16\(columns, &S\[0\], ){NUMBERS}(, &R\[0\], ){NUMBERS}, (\d+)u, 1\)"
+MMA = rf"(tcgen05_mma_cta_group_1_kind_f16\(columns, &S\[0\], ){NUMBERS}(, \d+, &R\[0\], ){NUMBERS}, \d+, (\d+)u, 1\)"
+#: The next product of the tile: its operands begin two chunks of 16 bytes behind the first.
+SECOND = r"tcgen05_mma_cta_group_1_kind_f16\(columns, &S\[0\], \d+, \d+, \d+, 2,"
 
 
 def changed(field, value):
@@ -259,7 +261,7 @@ def changed(field, value):
     parts = [rf"\g<{i}>" for i in range(1, 10)]
     parts[fields[field] - 1] = str(value)
     one, two, three, four, five, six, seven, eight, nine = parts
-    return f"{one}{two}, {three}, {four}{five}{six}, {seven}, {eight}, {nine}u, 1)"
+    return f"{one}{two}, {three}, {four}{five}{six}, {seven}, {eight}, 0, {nine}u, 1)"
 
 
 MISTAKES = {
@@ -279,8 +281,8 @@ MISTAKES = {
     "swizzle of A": (MMA, changed("a_swizzle", 4)),
     "swizzle of B": (MMA, changed("b_swizzle", 0)),
     "a swizzle of warpgroups": (MMA, changed("a_swizzle", 1)),
-    "one product less": (r" *tcgen05_mma_cta_group_1_kind_f16\(columns, &S\[16\].*\n", ""),
-    "does not add": (r"(tcgen05_mma_cta_group_1_kind_f16\(columns, &S\[16\].*)1\);", r"\g<1>0);"),
+    "one product less": (rf" *{SECOND}.*\n", ""),
+    "does not add": (rf"({SECOND}.*)1\);", r"\g<1>0);"),
     "no commit": (r" *tcgen05_commit\w+\(.*\n", ""),
     "commit before the products": (r"( *tcgen05_mma_cta_group_1_kind_f16\(columns, &S\[0\].*\n)", r"COMMIT\1"),
     "no wait": (r" *mbarrier_wait_parity\(&product_done.*\n", ""),

@@ -12,10 +12,10 @@ import tile_core as tile
 import tile_core.language as T
 from tile_core import sparse
 from tile_core.dtypes import DTYPES
-from tile_core.emit.choose import Assumptions
 from tile_cuda import pipeline
 from tile_cuda.ops.metadata_prefetch import MetadataPrefetch
 from tile_emulator.errors import FaultFound
+from tile_runtime.texts.choose import Assumptions
 
 from ..emit.nvrtc import assemble
 from .test_gemm_wgmma import NUMPY, TARGET

@@ -192,10 +192,10 @@ _WAIT_LAST = r"\n +mbarrier_wait_parity\(&k_turn_1\[[^;]*;"
 _GIVEN, _LAST_GIVEN = (rf"\n +mbarrier_arrive_shared_cta_b64\(&k_turn{x}\[[^;]*;" for x in ("", "_1"))
 PING_PONG_MISTAKES = {
     "the last group does not wait": (_WAIT_LAST, "", 0),
-    "the first group does not signal": (rf"(tid < 128\) \{{){_LAST_GIVEN}", r"\1", 0),
+    "the first group does not signal": (rf"(number < 128\) \{{){_LAST_GIVEN}", r"\1", 0),
     "the last group does not signal": (_GIVEN, "", 0),
-    "the last group does not signal its end": (rf"(tid >= 128\) \{{\n[^\n]*){_LAST_GIVEN}", r"\1", 0),
-    "arrivals of one group only": (r"(&k_turn_1\[\d\]), 256\)", r"\1, 128)", 0),
+    "the last group does not signal before the loop": (rf"(common\) \{{){_GIVEN}(?=\n  +\}}\n  +wgmma_wait)", r"\1", 0),
+    "arrivals of more than one group": (r"(&k_turn_1\[\d\]), 128\)", r"\1, 256)", 0),
     "the phase of the previous iteration": (r"(&k_turn_1\[\w+\], )(\(k >> 1\) & 1)", r"\1 1 - (\2)", 0),
     "products of the last group are in flight when slots are filled": (rf"({_ONE}(?s:.*?)){_ALL}", r"\1", 0),
 }  # fmt: skip

@@ -15,22 +15,20 @@ import tile_core as tile
 import tile_core.language as T
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.ir.attributes import ISSUED
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
 from tile_core.plugins.contexts import make_context
 from tile_core.reports.slow import SlowTiles
-from tile_core.simt.pipelining.async_products import ISSUED
 from tile_core.simt.variant import Block, SimtCall
+from tile_cuda.attributes import PROMOTE, READABLE_ROWS, WHOLE
 from tile_cuda.ops.accumulator_marks import MATRIX
-from tile_cuda.ops.boxes import READABLE_ROWS
 from tile_cuda.ops.gemm_mma import MmaGemm
 from tile_cuda.ops.gemm_scaled_mma import MmaGemmScaled
 from tile_cuda.ops.gemm_sp_mma import MmaGemmSp
 from tile_cuda.ops.gemm_sp_wgmma import WarpgroupGemmSp
 from tile_cuda.ops.gemm_wgmma import WarpgroupGemm
-from tile_cuda.ops.tensor_plan import WHOLE
 from tile_cuda.ops.tensor_products import TENSOR_PRODUCTS
-from tile_cuda.ops.warpgroup_plan import PROMOTE
 
 SCOPES = {"s": "shared", "r": "local.fragment", "g": "global", "t": MATRIX}
 F16, BF16, TF32, F32, F64 = "float16", "bfloat16", "tfloat32", "float32", "float64"

@@ -305,7 +305,7 @@ def _texts(units, options):
             yield lowered(load(unit.text()), make_context(TARGET, options)).text
 
 
-@pytest.mark.sweep(1)
+@pytest.mark.sweep(6)
 def test_the_kit_reaches_results_by_way_of_shared_memory_and_orders_of_blocks():
     options = {"wgmma": "always", "rasterization": "always"}
     found = [t for table in (products, sparse) for t in _texts(table.units()[::3], options) if "  wgmma_" in t]

@@ -14,16 +14,16 @@ import tile_core as tile
 import tile_core.language as T
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
+from tile_core.ir.attributes import ASKED_LAYOUT
 from tile_core.layout import make_swizzled_layout
 from tile_core.layout.layout import column_major, row_major
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
 from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.memory.launch_assumptions import assume
-from tile_core.simt.pipelining.plan import ASKED_LAYOUT
 from tile_core.simt.variant import SimtCall
 from tile_core.target import Capabilities
-from tile_cuda.ops.boxes import READABLE_ROWS
+from tile_cuda.attributes import READABLE_ROWS
 from tile_cuda.ops.store_bulk import REDUCTIONS, can_store_bulk
 
 pytestmark = pytest.mark.sweep(3)

@@ -151,10 +151,10 @@ def tiles_that_are_still_read(patch):
 
 FINDS = {
     rows_in_another_order: Chunk("programs", 2, 10, "four-rows"),
-    numbers_behind_the_list: Chunk("programs", 2, 10, "numbered-rows"),
+    numbers_behind_the_list: Chunk("programs", 3, 10, "numbered-rows"),
     products_that_do_not_add: Chunk("programs", 3, 10, "tensor-memory"),
     scales_of_the_first_step: Chunk("programs", 3, 10, "tensor-memory"),
-    tiles_that_are_still_read: Chunk("programs", 1, 10, "multicast"),
+    tiles_that_are_still_read: Chunk("programs", 8, 10, "multicast"),
 }
 
 

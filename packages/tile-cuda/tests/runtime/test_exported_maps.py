@@ -10,9 +10,9 @@ import tile_core.language as T
 from tile_core.abi.adapter import Location
 from tile_core.errors import TileError
 from tile_core.runtime import cache
-from tile_core.runtime.artefact import from_bytes
 from tile_cuda.runtime.driver import CudaAdapter
 from tile_cuda.target import make_target
+from tile_runtime.files.artefact import from_bytes
 
 from .fake import FakeDriver
 

@@ -242,6 +242,13 @@ class TestStreams:
         assert self.stream("cupy") == 600
         assert entered == []
 
+    def test_of_tvm_ffi_is_what_its_caller_has_set(self):
+        tvm_ffi = pytest.importorskip("tvm_ffi")
+        assert self.stream("tvm_ffi") == 0
+        with tvm_ffi.use_raw_stream(tvm_ffi.device("cuda:0"), 900):
+            assert self.stream("tvm_ffi") == 900
+        assert self.stream("tvm_ffi") == 0
+
     def test_of_others_is_the_one_that_dlpack_means(self):
         assert self.stream("jax") == 0
 

@@ -11,13 +11,13 @@ from tile_core.abi.adapter import HostMemory, RuntimeAdapter
 from tile_core.abi.signature import Param, Signature
 from tile_core.dtypes import DTYPES
 from tile_core.errors.launch import DeviceFault, MemoryDamaged, NotProvided, UnsupportedArray
-from tile_core.runtime.arrays import facts_of
-from tile_core.runtime.guarded import GUARD
 from tile_core.runtime.kernel import Kernel, Origin
 from tile_cuda.errors import DriverFailed, NoDevice, NoDriver
 from tile_cuda.runtime.api import DriverUnusable
 from tile_cuda.runtime.driver import CudaAdapter
 from tile_cuda.target import make_target
+from tile_runtime.calls.arrays import facts_of
+from tile_runtime.texts.guarded import GUARD
 
 from ..texts import scale
 from .fake import FakeDriver

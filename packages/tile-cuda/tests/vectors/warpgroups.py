@@ -209,11 +209,22 @@ class Product:
         given = {"d": "d", "adds": "1", "e": f"e + {step}"}
         for which, name in enumerate("ab"):
             _, leading, stride, starts = self.image(which)
-            given |= {name: f"(char*){name} + {starts[step]}", f"{name}_leading": leading, f"{name}_stride": stride,
-                      f"{name}_swizzle": CODES[self.swizzles[which]]}  # fmt: skip
+            chunks, rest = divmod(starts[step], 16)
+            given |= {name: f"(char*){name} + {rest}", f"{name}_leading": leading, f"{name}_stride": stride,
+                      f"{name}_swizzle": CODES[self.swizzles[which]], f"{name}_chunks": chunks}  # fmt: skip
         given |= {"ra": f"ra + {4 * step}", **changed}
-        a = ["ra"] if self.form == "rs" else ["a", "a_leading", "a_stride", "a_swizzle"]
-        order = ["d", *a, "b", "b_leading", "b_stride", "b_swizzle", *(["e"] if self.sparse else []), "adds"]
+        a = ["ra"] if self.form == "rs" else ["a", "a_leading", "a_stride", "a_swizzle", "a_chunks"]
+        order = [
+            "d",
+            *a,
+            "b",
+            "b_leading",
+            "b_stride",
+            "b_swizzle",
+            "b_chunks",
+            *(["e"] if self.sparse else []),
+            "adds",
+        ]
         return f"{changed.get('function', self.name())}({', '.join(str(given[o]) for o in order)});"
 
     def calls(self, **changed: Any) -> str:

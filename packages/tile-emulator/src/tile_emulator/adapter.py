@@ -11,13 +11,13 @@ import numpy as np
 
 from tile_core.abi.adapter import HOST_DEVICE, RuntimeAdapter
 from tile_core.abi.kernel_text import KernelText
-from tile_core.emit.choose import TextChoice
 from tile_core.emit.dialect import Dialect
 from tile_emulator.api import CHECKS, Completion, Order, run
 from tile_emulator.errors import NotEmulated
 from tile_emulator.image import behind
 from tile_emulator.limits import RunLimits
 from tile_emulator.sparse import assign
+from tile_runtime.texts.choose import TextChoice
 
 if TYPE_CHECKING:
     from tile_core.target import Target
@@ -98,6 +98,7 @@ class EmulatorAdapter(RuntimeAdapter):
             given = {p.name: _given(p.kind, value) for p, value in zip(params, values, strict=True)}
             kernel = choose([_address(value) for value in given.values()])
             result = run(kernel.text, kernel.facts, given, self.dialect, **self._how)
+            sys.stdout.write(result.printed)
             for param, value in zip(params, values, strict=True):
                 if param.name in result.outputs:
                     target = np.asarray(value)

@@ -12,8 +12,8 @@ from typing import Any, Literal
 from tile_core.abi.kernel_text import LaunchFacts
 from tile_core.dtypes import dtype
 from tile_core.emit.dialect import Dialect
+from tile_core.errors.launch import DeviceAssertFailed
 from tile_core.records import dataclass
-from tile_core.runtime.launch_grid import require_whole_clusters
 from tile_emulator import build
 from tile_emulator.compilers import find_compiler
 from tile_emulator.errors import BadArguments, FaultFound, LaunchRefused
@@ -23,6 +23,7 @@ from tile_emulator.process import Ended, launch_options, run_process
 from tile_emulator.registers import differing, with_undefined
 from tile_emulator.reports import Report, ReportReader
 from tile_emulator.symbols import Symbols
+from tile_runtime.texts.launch_grid import require_whole_clusters
 
 Order = Literal["forward", "reverse", "random"]
 Completion = Literal["early", "late"]
@@ -104,7 +105,10 @@ class RunResult:
         return not self.reports
 
     def check(self, kernel: str) -> RunResult:
-        """Return itself, or raise ``FaultFound`` with the reports."""
+        """Return itself, or raise ``FaultFound`` with the reports; ``DeviceAssertFailed`` for an assertion."""
+        failed = next((r for r in self.reports if r.kind == "assertion"), None)
+        if failed is not None:
+            raise DeviceAssertFailed(message=failed.detail, where=failed.where)
         if self.reports:
             shown = "\n".join(str(report) for report in self.reports)
             where = next((r.where for r in self.reports if r.where is not None), None)

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from tile_core import knobs
 from tile_core.abi.kernel_text import LaunchFacts
 from tile_core.emit.dialect import Dialect
 from tile_core.errors.artefacts import NoScratchFolder
@@ -26,6 +25,7 @@ from tile_emulator.compilers import Compiler
 from tile_emulator.errors import CompilerSlow, EngineFailed, NotModelled
 from tile_emulator.flags import CHECK_FLAGS, CLANG_CHECK_FLAGS, ENGINE_FLAGS, FLAGS, KERNEL_FLAGS
 from tile_emulator.registers import with_undefined
+from tile_runtime import knobs
 
 ENGINE = Path(__file__).parent / "engine"
 KIND = "emulator"  # the folder in the cache
@@ -71,11 +71,12 @@ def kernel(
 
     Raises
     ------
-    NotModelled
-        The source uses something that the dialect has no model for.
+    NotModelled, TextRefused
+        The source uses something that the dialect has no model for, or that the device's compiler refuses.
     NoScratchFolder
         There is no folder to compile in.
     """
+    given = text
     text, private = renamed(text, facts)
     source, libraries = _source(text, private, dialect), compiler.kernel_libraries
     flags = (*FLAGS, *KERNEL_FLAGS, *compiler.repairs, *dialect.flags)
@@ -85,6 +86,7 @@ def kernel(
     key = _key_of("kernel", *models.facts, source, *libraries)
 
     def make(path: Path) -> None:
+        dialect.check(given, facts)
         written = path.with_suffix(".cpp")
         written.write_text(source, encoding="utf-8")
         reason = _compile(compiler, written, path, models.included(path.parent), libraries)

@@ -6,10 +6,7 @@ from types import MappingProxyType
 
 from tile_core.errors import KernelError, SetupError, UnsupportedError
 
-INSTALL = (
-    'install one, for example `pip install "tile-emulator[zig]"`, `apt install g++` or `apt install clang`, '
-    "or name it in CXX"
-)
+INSTALL = "install one, for example `pip install ziglang`, `apt install g++` or `apt install clang`, or name it in CXX"
 
 
 class NoCompiler(SetupError):

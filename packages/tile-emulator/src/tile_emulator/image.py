@@ -21,12 +21,12 @@ from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 from tile_core.dtypes import dtype
 from tile_core.emit.dialect import Dialect
 from tile_core.numerics.codecs import encode
-from tile_core.numerics.formats import FORMATS
 from tile_core.records import dataclass
-from tile_core.runtime.guarded import Footprint
 from tile_emulator import sparse
 from tile_emulator.errors import BadArguments
 from tile_emulator.process import above_standard
+from tile_runtime.numerics.formats import FORMATS
+from tile_runtime.texts.guarded import Footprint
 
 PAGE = mmap.ALLOCATIONGRANULARITY
 READ_ONLY, UNWRITTEN, VALUES = 1, 2, 4  # flags of engine/core.h

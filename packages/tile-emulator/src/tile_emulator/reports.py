@@ -26,7 +26,7 @@ KINDS = {
     "misaligned": "misaligned access",
     "read-only": "write to an array that is only read",
     "deadlock": "deadlock",
-    "divergence": "threads wait for one barrier at two lines",
+    "divergence": "threads wait for one barrier at two places",
     "barrier": "wrong use of a barrier",
     "collective": "wrong use of a collective operation",
     "cluster": "wrong use of a cluster",
@@ -37,6 +37,8 @@ KINDS = {
     "timeout": "time limit",
     "memory": "memory limit",
     "stack": "stack overflow",
+    "assertion": "failed assertion of the kernel",
+    "trap": "the kernel ended itself",
     "arithmetic": "arithmetic that C++ leaves undefined",
     "crash": "crash",
 }

@@ -18,11 +18,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tile_core import knobs
 from tile_core.runtime.libraries import stored
 from tile_emulator.calls import called
 from tile_emulator.errors import CompilerSlow
 from tile_emulator.flags import FLAGS, LEVELS
+from tile_runtime import knobs
 
 __all__ = ["expected", "flags_for", "wrong_forms"]
 

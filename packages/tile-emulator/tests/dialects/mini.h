@@ -25,7 +25,7 @@ struct alignas(8) float2 {
 };
 #endif
 
-#define __syncthreads() simt::sync(0, 0, __LINE__)
+#define __syncthreads() simt::sync(0, 0, SIMT_PLACE)
 #define __syncwarp() simt::sync_warp(~0ull, __LINE__)
 #define bar_sync(id, count) simt::sync(id, count, __LINE__)
 #define bar_arrive(id, count) simt::arrive(id, count, __LINE__)

@@ -14,12 +14,17 @@ from tile_core.errors.lowering import NotExpressible
 from tile_core.ir import calls, nodes
 from tile_core.numerics.build import cast
 from tile_core.passes.legalize_floats import Conversions
+from tile_core.passes.packed_instructions import PackedFloats
 from tile_metal.emit.atomics import update_name
-from tile_metal.emit.helpers import NARROW
+from tile_metal.emit.helpers import NARROW, PAIRS
 
 
 def _decoder(name: str) -> Callable[[Expr, str], Expr]:
     return lambda code, to: cast(to, calls.instruction(f"decode_{name}", [code], "float32"))
+
+
+def _pair_decoder(name: str) -> UnaryNode:
+    return lambda codes: calls.instruction(f"decode_pair_{name}", [codes], "uint32")
 
 
 def _encoder(name: str) -> UnaryNode:
@@ -51,6 +56,13 @@ CONVERSIONS = Conversions(
     decode={name: _decoder(name) for name in NARROW},
     encode={name: _encoder(name) for name in NARROW},
 )
+
+PACKED = PackedFloats(
+    join={"float16": lambda low, high: calls.instruction("half_pair", [low, high], "uint32")},
+    operations={},
+    decode={name: _pair_decoder(name) for name in PAIRS},
+)
+"""Decoding of two adjacent codes in one word."""
 
 TRUNCATIONS = frozenset(("float32", f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64))
 """Conversions to integers that the text calls functions for: MSL leaves what is out of range undefined."""

@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import platform
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import tile_core as tile
 from tile_core.cli.checks import Check
+from tile_core.cli.demo_kernel import matmul
+from tile_core.compiler import lower
+from tile_core.errors import TileError
+from tile_core.plugins.contexts import make_context
+from tile_core.plugins.manager import installed
 from tile_metal import versions
+from tile_metal.errors import NoLibrary
 from tile_metal.runtime.libraries import FIND, LibraryUnusable
 from tile_metal.runtime.machine import device_info
 from tile_metal.runtime.mps import FAST_MATH
-from tile_metal.target import RECORDS
+from tile_metal.target import KIND, RECORDS
 from tile_metal.versions import Machine, Version
+
+if TYPE_CHECKING:
+    from tile_core.ir.program import Program
+
+_COMPILE_SECONDS = 50.0
 
 
 def checks() -> Iterator[Check]:
@@ -31,13 +46,61 @@ def checks() -> Iterator[Check]:
     yield from environment()
 
 
+def device_checks() -> Iterator[Check]:
+    """Yield the checks by Apple's compiler and on the GPU.
+
+    The entry point of the group ``tile.checks.device``.
+    """
+    for family in RECORDS:
+        yield compiled(family)
+    for name in FIND:
+        yield launched(name)
+
+
+def compiled(family: str) -> Check:
+    """Compile a product for a family by Xcode's compiler, where it is installed."""
+    title, remedy = f"metal: compiler, {family}", "install Xcode to check texts by its compiler; kernels do not need it"
+    if shutil.which("xcrun") is None:
+        return Check(title, "note", "xcrun is not installed", remedy)
+    text = lower(_product(), make_context(f"metal:{family}"), installed()).source or ""
+    language = f"-std=metal{versions.shown(RECORDS[family].language)}"
+    command = ["xcrun", "-sdk", "macosx", "metal", language, "-c", "-x", "metal", "-", "-o", os.devnull]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=_COMPILE_SECONDS)
+    found = done.stderr.strip()
+    if done.returncode == 0:
+        return Check(title, "OK", f"xcrun metal {language} accepts a product for metal:{family}")
+    if "error:" not in found or "unable to find utility" in found:
+        return Check(title, "note", f"xcrun has no metal: {found[:200]}", remedy)
+    error = next(line for line in found.splitlines() if "error:" in line)
+    return Check(title, "missing", f"xcrun metal {language} refuses a product: {error}", "please report it")
+
+
+def launched(name: str) -> Check:
+    """Run a product on the GPU through a library, and compare it with the reference."""
+    title = f"metal: launch, {name}"
+    target = installed().resolve_target("auto").text
+    try:
+        kernel = tile.compile(_product(), target if target.startswith(KIND) else KIND, out_idx=-1, runtime=name)
+        (output,) = kernel.verify().outputs
+    except NoLibrary as error:
+        return Check(title, "note", str(error.facts["reason"]), f"pip install {name} on a Mac to launch kernels")
+    except TileError as error:
+        return Check(title, "missing", f"[{error.code}] {error.message}", error.help)
+    return Check(title, "OK", f"a product for {kernel.target} on the GPU: {output.elements} elements are right")
+
+
+def _product() -> Program:
+    made: Program = matmul(40, 56, 72, 32, 32, 16, "float16")
+    return made
+
+
 def elsewhere() -> Check:
     """Describe what works without a Mac."""
     name = "metal: device"
     detail = f"there is no Metal on {platform.system()}; text for metal is produced"
     if importlib.util.find_spec("tile_emulator") is not None:
         return Check(name, "note", f"{detail} and run by the emulator", 'compile with runtime="emulator" to run it')
-    return Check(name, "note", detail, "pip install tile-emulator to run it here")
+    return Check(name, "note", detail, "pip install packages/tile-emulator in a checkout to run it here")
 
 
 def system() -> Check:
@@ -87,8 +150,6 @@ def device_text(mx: Any) -> str:
 
 def environment() -> Iterator[Check]:
     """Report environment variables that change the results of kernels."""
-    import os
-
     value = os.environ.get(FAST_MATH, "")
     if value not in ("", "0"):
         detail = f"{FAST_MATH}={value}: torch compiles with fast math, so precise kernels are refused there"

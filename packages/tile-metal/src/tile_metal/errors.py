@@ -88,4 +88,28 @@ class NotPassed(KernelError):
 
     code = "K802"
     template = "{kernel}: argument {name!r} cannot be passed through MLX: {reason}"
-    remedy = "pass mx.contiguous({name}); an output may also be allocated by the call, see out_idx"
+    remedy = "let the call allocate it, see out_idx, or pass parts of {name}"
+
+
+class NotBatched(KernelError):
+    """An operator in a function that ``mx.vmap`` transforms, for which MLX accepts no rule."""
+
+    code = "K803"
+    template = "{operator}: mx.vmap has no rule for a kernel"
+    remedy = "call {operator}.vmap(in_axes)(...), or launch once for the whole batch"
+
+
+class NoGradient(KernelError):
+    """A gradient of an operator without a formula."""
+
+    code = "K804"
+    template = "{operator} has no gradient formula"
+    remedy = "give it one with register_backward(function), or pass mx.stop_gradient(x)"
+
+
+class BadExamples(KernelError):
+    """Arrays from which an operator's ``vmap`` cannot take examples."""
+
+    code = "K805"
+    template = "{operator}.vmap: {reason}"
+    remedy = "{advice}"

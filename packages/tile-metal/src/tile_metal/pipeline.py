@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tile_core.emit.tail import TextTarget, with_text
+from tile_core.ir.attributes import COMPLETION
 from tile_core.lowering.variant import Accept
 from tile_core.passes.spine import Pass, Spine
-from tile_core.simt.pipelining.plan import COMPLETION, REGISTERS
+from tile_core.simt.pipelining.plan import REGISTERS
 from tile_core.simt.spine import SimtHooks, simt_spine
-from tile_metal.conversions import CONVERSIONS, TRUNCATIONS
+from tile_metal.conversions import CONVERSIONS, PACKED, TRUNCATIONS
 from tile_metal.memory import drop_padding
 from tile_metal.ops.gemm import reads_rows
 from tile_metal.target import TENSOR_OPS
@@ -18,7 +19,7 @@ from tile_metal.text import emit_plan
 if TYPE_CHECKING:
     from tile_core.target import Target
 
-_TEXT = TextTarget(emit_plan, TRUNCATIONS, rounds_integers=True, conversions=CONVERSIONS)
+_TEXT = TextTarget(emit_plan, TRUNCATIONS, rounds_integers=True, conversions=CONVERSIONS, packed=PACKED)
 #: There are no asynchronous copies: one is a load and a store of each thread, which compute between them.
 _THROUGH_REGISTERS = Accept(facts={COMPLETION: REGISTERS})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tile_core.manifest import BackendManifest, fingerprint_of
@@ -78,5 +79,6 @@ def tile_runtimes(target: Target) -> tuple[RuntimeAdapter, ...]:
 def tile_emulation(target: Target) -> Dialect:
     """Return the model of the language."""
     from tile_metal.emulation import dialect
+    from tile_metal.lint import refusals
 
-    return dialect(target)
+    return replace(dialect(target), refusals=refusals)

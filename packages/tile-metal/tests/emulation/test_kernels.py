@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-
-from tile_metal.emulation.clcpp import clcpp_findings
-from tile_metal.lint import lint
+from metal_lint import lint
+from metal_lint.clang import clcpp_findings
 
 from . import kernels
 from .launches import HEAD, kinds, report_text, run
@@ -63,6 +62,7 @@ FAULTS = [
     Fault("a barrier that orders nothing", AFTER, AFTER.replace("mem_flags::mem_threadgroup", "mem_flags::mem_none"), ("race",)),
     Fault("a barrier of device memory", AFTER, AFTER.replace("mem_flags::mem_threadgroup", "mem_flags::mem_device"), ("barrier",)),
     Fault("a barrier in one branch", AFTER, f"{STAGED}if (t < 64) {BARRIER}", ("deadlock", "divergence")),
+    Fault("barriers in both branches of a line", AFTER, f"{STAGED}if (t < 64) {BARRIER} else {BARRIER}", ("divergence",)),
     Fault("barriers in both branches", AFTER, f"{STAGED}if (t < 64) {BARRIER}\nelse {BARRIER}", ("divergence",)),
     Fault("half of the threads return", "  simdgroup_matrix<float, 8, 8> acc", "  if (t >= 64) return;\n  simdgroup_matrix<float, 8, 8> acc",
           ("deadlock", "uninitialised")),

@@ -82,7 +82,7 @@ CASES = {
     "shifts by different numbers": ("v = simd_shuffle_up(v, (ushort)(t & 1));", "collective", "different numbers"),
     "a broadcast of different lanes": ("v = simd_broadcast(v, (ushort)(t & 1));", "collective", "different numbers"),
     "half of a simdgroup": ("if (t < 16) v = simd_sum(v);", "deadlock", "simd_sum"),
-    "the same at two lines": ("if (t < 16) v = simd_max(v);\nelse v = simd_max(v);", "divergence", "different lines"),
+    "the same at two lines": ("if (t < 16) v = simd_max(v);\nelse v = simd_max(v);", "divergence", "different places"),
     "a ballot in a branch": ("if (t == 3) v = simd_any(v > 0.0f);", "deadlock", "simd_any"),
     "a matrix of 8 lanes": ("simdgroup_float8x8 m; if (t >= 32) simdgroup_store(m, out);", "collective", "8 of 32 lanes"),
     "a matrix at different addresses": ("simdgroup_float8x8 m; if (t < 32) simdgroup_load(m, x + t);", "collective", "are different"),

@@ -13,6 +13,7 @@ import shutil
 import ml_dtypes
 import numpy as np
 import pytest
+from metal_lint.clang import NEWEST, OLDEST
 from zoo import launch
 
 import tile_core.language as T
@@ -20,7 +21,6 @@ import tile_emulator
 from tile_core.plugins.contexts import make_context
 from tile_core.vocabulary import NAMES
 from tile_metal.emulation import dialect
-from tile_metal.emulation.clcpp import NEWEST, OLDEST
 
 CLANG = next((n for v in range(NEWEST, OLDEST - 1, -1) if shutil.which(n := f"clang++-{v}")), shutil.which("clang++"))
 

@@ -15,7 +15,7 @@ from tile_metal.ops.gemm import MatrixGemm, MatrixGemmSp
 
 from .kit import TARGETS, context
 
-FLOATS, INT8 = ("float16", "float16", "float32"), ("int8", "int8", "int32")
+FLOATS = ("float16", "float16", "float32")
 VARIANTS = [kind(unit, 1) for kind in (MatrixGemm, MatrixGemmSp) for unit in (SIMDGROUP, TENSOR)]
 
 
@@ -45,8 +45,9 @@ REFUSED = {
     "one thread": ({"alone": True}, ("one thread executes it for itself; the instruction needs a simdgroup",) * 2),
     "31 threads": ({"threads": 31}, ("threads=31 is below the limit 32; nearest legal: 32",) * 2),
     "types": (
-        {"types": INT8},
-        ("no instruction for the types A int8, B int8, C int32; nearest legal: A bfloat16, B bfloat16, C bfloat16",) * 2
+        {"types": ("float16", "int8", "float32")},
+        ("no instruction for the types A float16, B int8, C float32; nearest legal: A float16, B bfloat16, C float32",)
+        * 2,
     ),
     "a type of C": (
         {"types": ("float16", "float16", "int32")},

@@ -7,12 +7,12 @@ import re
 
 import numpy as np
 import pytest
+from metal_lint import lint
 
 import tile_core as tile
 from tile_metal.emit.helpers import HELPER_NAMES, helper
 from tile_metal.emit.names import CPP_WORDS, LIBRARY_NAMES, MACROS, RESERVED
 from tile_metal.emulation.tokens import tokenize
-from tile_metal.lint import lint
 
 from .kit import text
 

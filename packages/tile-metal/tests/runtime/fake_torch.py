@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 import tile_core.compat.tvm  # noqa: F401 - before a fake stands in torch's place: TVM reads element types of the real one
-from tile_core.runtime.dlpack import contiguous_strides
 from tile_metal.versions import compiled_language, machine_with, version_of
+from tile_runtime.calls.dlpack import contiguous_strides
 
 from . import machine
 from .machine import Buffer, need, numpy_kind

@@ -6,12 +6,12 @@ import re
 import struct
 
 import numpy as np
+from metal_lint import lint
 
 from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 from tile_core.dtypes import DTYPES
 from tile_emulator import run
 from tile_metal.emulation import dialect_of
-from tile_metal.lint import lint
 from tile_metal.versions import compiled_language, version_of
 
 CHECKS = ("bounds", "race", "align")

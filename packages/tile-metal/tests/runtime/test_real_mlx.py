@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from tile_core.abi.signature import Signature
-from tile_core.errors.launch import Overlap, ReadOnlyOutput, StrideMismatch, WrongDevice
-from tile_core.runtime.arrays import facts_of, share_memory
-from tile_core.runtime.binder import Binder
+from tile_core.errors.launch import ReadOnlyOutput, StrideMismatch, WrongDevice
 from tile_metal.runtime.mlx import storage_of
 from tile_metal.runtime.pack import words_of
 from tile_metal.runtime.source import ArraySlot, mlx_source, split
+from tile_runtime.calls.arrays import facts_of, share_memory
+from tile_runtime.calls.binder import Binder
 
 from .fake_mlx import Mlx
 from .test_source import accidents
@@ -73,19 +73,6 @@ class TestTheBinder:
             self.bound([tensor("a", "n", access="write")], array)
         with pytest.raises(WrongDevice, match="the runtime 'metal' serves"):
             kernel(scale(), scale_params(), adapter(mx), hidden=("n",))(array, array, 1.0)
-
-    def test_overlap(self):
-        array = mx.arange(12).astype(mx.float32)
-
-        class Renews(type(adapter())):
-            devices = frozenset({1, 8})
-
-        from tile_metal.target import make_target
-
-        runtime = Renews(make_target("metal3"), find={"mlx": lambda: mx})
-        call = kernel(scale(), scale_params(), runtime, hidden=("n",))
-        with pytest.raises(Overlap):
-            call(array[:6], array[2:8], 1.0)
 
 
 def test_content_is_replaced_for_all_who_hold_the_object():
@@ -167,10 +154,10 @@ FORMS = {
 @pytest.mark.parametrize("form", FORMS)
 def test_the_double_makes_the_text_that_mlx_makes(form, capfd, tmp_path):
     make, slots, shapes, outputs = FORMS[form]
-    source = mlx_source(split(make()), slots, shapes[-1][0][0])
+    source = mlx_source(split(make()), slots, shapes[-1][0][0], 32)
     given = {
         "name": "f", "input_names": list(source.inputs), "output_names": list(source.outputs), "header": source.header,
-        "source": source.source, "ensure_row_contiguous": False,
+        "source": source.source, "ensure_row_contiguous": True,
     }  # fmt: skip
     found = generated(capfd, tmp_path, given, shapes, outputs)
     double = Mlx()

@@ -1,6 +1,7 @@
-"""examples/metal_selftest.py: measuring is fair, and what a Mac's owner runs once runs with the doubles."""
+"""The self-test: measuring is fair, and all that the owner of a Mac runs once runs with the doubles."""
 
-import importlib.util
+import dataclasses
+import json
 import subprocess
 import sys
 import time
@@ -9,29 +10,31 @@ from collections import Counter
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 import tile_core as tile
+from tile_core import compiler
+from tile_core.compiler import lower
+from tile_core.plugins.contexts import make_context
+from tile_core.plugins.manager import installed
 from tile_metal import versions
+from tile_metal.lint import refusals
+from tile_metal.testing import probes
+from tile_metal.testing import selftest as module
+from tile_metal.testing.cases import cases
 
 from .fake_mlx import Mlx
 from .fake_torch import Torch
 from .texts import adapter
 
-FILE = Path(__file__).parents[4] / "examples" / "metal_selftest.py"
+PAGE = Path(__file__).parents[4] / "docs" / "metal.md"
+SMALL = cases(small=True)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def selftest():
-    if not FILE.is_file():
-        pytest.skip("the examples are not here")
-    before = list(sys.path)
-    spec = importlib.util.spec_from_file_location("metal_selftest", FILE)
-    module = sys.modules["metal_selftest"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    sys.path[:] = before
-    del sys.modules["metal_selftest"], sys.modules["metal_probes"]
+    return module
 
 
 class TestFairness:
@@ -88,8 +91,8 @@ class TestFairness:
         monkeypatch.setitem(sys.modules, "torch", module if library == "torch" else None)
         runtime = adapter(**{"mx" if library == "mlx" else "torch": module})
         call = kernel(scale(), scale_params(), runtime, hidden=("n",), out_idx=(1,))
-        a = ramp(module, 64)
-        sides = [selftest.Side(n, lambda: call(a, 2.0), runtime.synchronize, True) for n in ("one", "two")]
+        a, kept = ramp(module, 64), []
+        sides = [selftest.Side(n, lambda: kept.append(call(a, 2.0)), runtime.synchronize, True) for n in ("one", "two")]
         selftest.compare(sides, warmup=2, repeat=3, launches=4)
         assert len(module.launches) == 2 * (2 + 3 * 4)
 
@@ -106,7 +109,7 @@ def double(library, generation, system, monkeypatch, **how):
     return adapter(mx, torch, name=library, libraries=(library,))
 
 
-TENSORS = [f"cooperative tensors of {kind}" for kind in ("half", "bfloat", "float")]
+TENSORS = [f"cooperative tensors of {kind}" for kind in ("half", "bfloat", "float", "char")]
 TENSORS.append("indices of cooperative tensors")
 
 
@@ -130,7 +133,7 @@ def test_assumptions_through_a_double(selftest, library, monkeypatch):
     ("library", "generation", "how", "tensors", "product", "said"),
     [("mlx", 17, {}, "ok", "ok", "all elements are right"), ("torch", 17, {}, "ok", "ok", "all elements are right"),
      ("mlx", 15, {}, "ok", "ok", "where metal4 is refused"), ("torch", 16, {}, "ok", "ok", "where metal4 is refused"),
-     ("mlx", 18, {"actual": 15}, "WRONG", "WRONG", "of 512 elements are wrong")],
+     ("mlx", 18, {"actual": 15}, "WRONG", "WRONG", "of 2,048 elements are wrong")],
 )  # fmt: skip
 def test_generations(selftest, monkeypatch, library, generation, how, tensors, product, said):
     report = selftest.Report()
@@ -146,17 +149,19 @@ def test_generations(selftest, monkeypatch, library, generation, how, tensors, p
 def test_a_library_that_compiles_another_language(selftest, monkeypatch):
     runtime = double("mlx", 13, (15, 1), monkeypatch)
     changed = types.SimpleNamespace(**{**vars(versions), "compiled_language": lambda *a: (3, 1)})
-    monkeypatch.setattr(sys.modules["metal_probes"], "versions", changed)
+    monkeypatch.setattr(probes, "versions", changed)
     report = selftest.Report()
     selftest.check_assumptions(report, runtime, ["version of MSL"])
     assert "MSL 3.2, but MSL 3.1 is expected on macOS 15.1" in report.findings[0][3]
 
 
 def test_the_statements_are_those_of_the_page(selftest):
-    page = " ".join((FILE.parents[1] / "docs" / "metal.md").read_text(encoding="utf-8").split())
-    for claim, probes in selftest.CLAIMS:
+    if not PAGE.is_file():
+        pytest.skip("the pages are not here")
+    page = " ".join(PAGE.read_text(encoding="utf-8").split())
+    for claim, names in selftest.CLAIMS:
         assert " ".join(claim.split()) in page
-        assert set(probes) <= set(selftest.PROBES)
+        assert set(names) <= set(selftest.PROBES)
 
 
 class TestProcesses:
@@ -195,7 +200,7 @@ class TestProcesses:
 
     @pytest.mark.sweep(1)
     def test_one_probe(self, tmp_path):
-        command = [sys.executable, str(FILE), "--probe", "bytes of scalars", "--runtime", "emulator"]
+        command = [sys.executable, "-m", "tile_metal.selftest", "--probe", "bytes of scalars", "--runtime", "emulator"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
         assert done.stdout.splitlines()[-1] == 'PROBE {"outcome": "ok", "detail": ""}', done.stderr
 
@@ -243,9 +248,85 @@ def test_a_wrong_device_is_reported(selftest, tmp_path):
     assert (tmp_path / "metal-selftest.json").is_file()
 
 
+class TestKernels:
+    """The 40 kernels run through the double of MLX, whose own functions are the references here."""
+
+    def checked(self, case, monkeypatch, mx=None, **changes):
+        mx = mx or Mlx()
+        monkeypatch.setitem(sys.modules, "mlx", types.SimpleNamespace(core=mx))
+        monkeypatch.setitem(sys.modules, "mlx.core", mx)
+        monkeypatch.setattr(compiler, "find_runtime", lambda *_: adapter(mx))
+        monkeypatch.setattr(module, "target_here", lambda: "metal")
+
+        def theirs(_, *given):
+            wide = [np.array(x if x.dtype.name == "int32" else x.astype(mx.float32)) for x in given]
+            return mx.array(np.asarray(case.reference(*wide), np.float32))
+
+        report = module.Report()
+        changed = dataclasses.replace(case, **{"theirs": theirs, **changes})
+        how = {"warmup": 1, "repeat": 1, "launches": 1}
+        module.check_kernels(report, "mlx", [changed], module.Clock(time.monotonic() + 100), **how)
+        return report, mx
+
+    @pytest.mark.sweep(1)
+    @pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
+    def test_each(self, case, monkeypatch):
+        report, mx = self.checked(case, monkeypatch)
+        ((part, name, outcome, detail),) = report.findings
+        assert (part, name, outcome) == ("kernel, mlx", case.name, "ok"), detail
+        (row,) = report.timings
+        assert [len(samples) for samples in row["seconds"].values()] == [1, 1]
+        assert len(mx.launches) >= 3  # the check, the launch before the samples, the sample
+
+    @pytest.mark.sweep(1)
+    @pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
+    def test_each_at_unaligned_addresses(self, case, monkeypatch):
+        """Arguments begin in the middle of arrays, so that texts take the branch without vectors."""
+
+        def shifted(mx, array):
+            longer = np.concatenate([np.zeros(1, array.dtype), array.reshape(-1)])
+            return mx.array(longer)[1:].reshape(array.shape)
+
+        monkeypatch.setattr(module, "on_mlx", shifted)
+        report, mx = self.checked(case, monkeypatch)
+        assert report.findings[0][2] == "ok", report.findings
+        assert mx.copies == 0
+
+    def test_there_are_forty(self):
+        assert len({case.name for case in SMALL}) == len({case.name for case in cases()}) == 40
+
+    @pytest.mark.sweep(0.25)
+    def test_a_wrong_kernel(self, monkeypatch):
+        case = next(case for case in SMALL if case.name == "add f16 2100")
+        report, _ = self.checked(case, monkeypatch, reference=lambda x, y: x + y + 0.1 * (np.arange(2100) == 7))
+        assert report.findings[0][3].startswith("1 of 2100 elements differ by up to 0.1")
+        assert report.timings == []
+
+    @pytest.mark.sweep(0.25)
+    def test_a_compiler_that_refuses(self, monkeypatch):
+        case = next(case for case in SMALL if case.name == "add f16 2100")
+        report, _ = self.checked(case, monkeypatch, Mlx(refuse="program_source:3: error: unknown type name"))
+        assert report.findings[0][2] == "WRONG"
+        assert "unknown type name" in report.findings[0][3]
+
+    def test_without_time(self):
+        report = module.Report()
+        module.check_kernels(report, "mlx", SMALL[:2], module.Clock(time.monotonic() - 1))
+        assert [row[2:] for row in report.findings] == [("left", "no time is left")] * 2
+
+    @pytest.mark.sweep(1)
+    @pytest.mark.parametrize("target", ["metal", "metal:metal4"])
+    @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+    def test_full_sizes_compile(self, case, target):
+        context = make_context(target)
+        text = lower(case.make(), context, installed()).lowered
+        assert text.facts.shared_bytes <= 32768
+        assert refusals(text.text) == ()
+
+
 class TestTheCommand:
     def run(self, selftest, monkeypatch, *arguments):
-        monkeypatch.setattr(sys, "argv", ["metal_selftest.py", *arguments])
+        monkeypatch.setattr(sys, "argv", ["selftest", *arguments])
         return selftest.main()
 
     def test_without_a_device(self, selftest, monkeypatch, capsys):
@@ -262,12 +343,15 @@ class TestTheCommand:
     def test_dry_run(self, selftest, monkeypatch, tmp_path):
         asked = []
         monkeypatch.setattr(selftest, "conformance", lambda *given: asked.append(given[1:]))
-        only = ("--only", "bytes of scalars")
+        only = ("--only", "bytes of scalars", "--kernels", "add f16 2100", "product f16 40x40x40")
         assert self.run(selftest, monkeypatch, "--dry-run", "--output", str(tmp_path), *only) == 0
         ((runtime, part, folder, seconds),) = asked
         assert (runtime, part, folder) == ("emulator", "1/400", tmp_path)
         assert 0 < seconds <= 300
-        assert "matmul float16 32" in (tmp_path / "metal-selftest.md").read_text()
+        page = (tmp_path / "metal-selftest.md").read_text()
+        assert "| add f16 2100 | tile (emulator) |" in page
+        timings = json.loads((tmp_path / "metal-selftest.json").read_text())["timings"]
+        assert [row["name"] for row in timings] == ["product f16 40x40x40", "add f16 2100"]
 
     @pytest.mark.parametrize(
         ("auto", "chosen"), [("metal:metal4", "metal:metal4"), ("metal", "metal"), ("cpu", "metal")]
@@ -289,6 +373,6 @@ class TestTheCommand:
 
         report = selftest.Report()
         with pytest.MonkeyPatch.context() as patch:
-            patch.setitem(selftest.ROWS, "mlx", rows)
-            selftest.benchmark(report, "mlx", (8,))
+            patch.setattr(selftest, "torch_rows", rows)
+            selftest.benchmark(report, "torch", (8,))
         assert report.failed == 1

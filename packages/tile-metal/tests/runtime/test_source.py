@@ -25,7 +25,7 @@ def test_the_parts():
 
 
 def test_what_mlx_is_given():
-    source = mlx_source(split(scale()), (ArraySlot("input"), ArraySlot("output")), 2)
+    source = mlx_source(split(scale()), (ArraySlot("input"), ArraySlot("output")), 2, 32)
     assert source.inputs == ("tile_arg_0", "tile_arg_2")
     assert source.outputs == ("tile_arg_1",)
     assert not source.token
@@ -39,20 +39,20 @@ def test_what_mlx_is_given():
 
 
 def test_many_scalars_are_in_device_memory():
-    source = mlx_source(split(scale()), (ArraySlot("input"), ArraySlot("output")), 8)
+    source = mlx_source(split(scale()), (ArraySlot("input"), ArraySlot("output")), 8, 32)
     assert "  device const scale_args& args = *(device const scale_args*)tile_arg_2;" in source.source.splitlines()
 
 
 def test_renewed_arrays_are_not_const():
-    source = mlx_source(split(scale()), (ArraySlot("input"), ArraySlot("renewed")), 2)
-    assert source.header.endswith("\n#define const\n\n")
+    source = mlx_source(split(scale()), (ArraySlot("input"), ArraySlot("renewed")), 2, 32)
+    assert source.header.endswith("\n#define const\n\n[[max_total_threads_per_threadgroup(32)]]\n")
     assert source.source.splitlines()[1] == "#undef const"
     assert source.inputs == ("tile_arg_0", "tile_arg_1", "tile_arg_2")
     assert (source.outputs, source.token) == (("tile_arg_done",), True)
 
 
 def test_offsets():
-    source = mlx_source(split(scale()), (ArraySlot("input", 272), ArraySlot("renewed", 256)), 2).source
+    source = mlx_source(split(scale()), (ArraySlot("input", 272), ArraySlot("renewed", 256)), 2, 32).source
     assert "a = (device const float*)((device const uchar*)tile_arg_0 + 272);" in source
     assert "out = (device float*)((device uchar*)tile_arg_1 + 256);" in source
 
@@ -60,7 +60,7 @@ def test_offsets():
 def test_shared_memory_is_not_restricted():
     made = scale()
     made = dataclasses.replace(made, text=made.text.replace(" __restrict", ""))
-    assert "__restrict" not in mlx_source(split(made), (ArraySlot("input"), ArraySlot("output")), 2).source
+    assert "__restrict" not in mlx_source(split(made), (ArraySlot("input"), ArraySlot("output")), 2, 32).source
 
 
 ACCIDENTS = """\
@@ -78,7 +78,7 @@ def accidents():
 
 
 def test_words_that_mlx_would_find():
-    source = mlx_source(split(accidents()), (ArraySlot("output"),), 2)
+    source = mlx_source(split(accidents()), (ArraySlot("output"),), 2, 32)
     found = source.header + source.source
     assert not re.search("grid_size|threads_per_grid|quadgroup", found)
     assert source.outputs == ("tile_argx_0",)  # tile_arg is in the text

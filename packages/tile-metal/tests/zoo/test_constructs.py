@@ -17,7 +17,7 @@ from tile_metal.emulation.tokens import tokenize
 PRINTED = frozenset(
     """
     args buffer constant fast fmin namespace simd_all simd_and simd_ballot simd_max simd_min simd_or simd_shuffle
-    simd_vote simdgroup_barrier smem struct thread_index_in_simdgroup
+    simd_vote uchar2 simdgroup_barrier smem struct thread_index_in_simdgroup
     """.split()
 )
 C_WORDS = (CPP_WORDS | CFamilyEmitter.reserved) - LIBRARY_NAMES

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from metal_lint import lint
 from zoo.suite import ZooTests
-
-from tile_metal.lint import lint
 
 from .launch import APPLE
 

@@ -11,7 +11,8 @@ from tile_core.emit.tail import TextTarget, with_text
 from tile_core.ir import calls
 from tile_core.numerics.build import cast
 from tile_core.passes.legalize_floats import Conversions
-from tile_core.passes.spine import Plan, Spine
+from tile_core.passes.spine import Spine
+from tile_core.simt.kernel_plan import KernelPlan
 from tile_core.simt.pipelining.stage_limit import limit_stages
 from tile_core.simt.spine import SimtHooks, simt_spine
 from tile_rocm_stub.emit.atomics import name_of
@@ -43,7 +44,7 @@ def split_byte(buffer: Any, indices: list[Any], code: Any, half: str) -> Any:
     return calls.execute(name_of(half, "uint8", "relaxed"), [calls.address(buffer, indices, "a"), code])
 
 
-def _emit(plan: Plan, ctx: Context) -> KernelText:
+def _emit(plan: KernelPlan, ctx: Context) -> KernelText:
     return HipPrinter(launch_of(plan), numerics=ctx.options.numerics).kernel(
         plan.program.name, parameters_of(plan), plan.body
     )

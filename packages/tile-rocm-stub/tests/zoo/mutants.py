@@ -69,5 +69,5 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("histogram", "a maximum without its loop", r"while \(!(__hip_atomic_compare.*)\);", r"while (\1 && false);"),
     Mutant("kv_gather", "a row that is none is read", r"row >= 0LL && ", ""),
     Mutant("decode_e4m3fnuz", "the other 8-bit float", r"cvt_f32_fp8", "cvt_f32_bf8"),
-    Mutant("dequant", "the wrong nibble", r"& 1\) \* 4", "& 1 ^ 1) * 4"),
+    Mutant("dequant", "the wrong nibble", r"\* 4097u", "* 4096u"),
 )

@@ -6,7 +6,6 @@ import pytest
 from zoo.barrier_mutants import mutants_of
 from zoo.emitted import Emitted
 
-from tile_core.simt.notes import PIPELINE
 from tile_rocm_stub.text import _emit
 
 from .launch import AMD
@@ -25,7 +24,7 @@ def test_kernels_are_covered(name):
 @pytest.mark.sweep(1)
 def test_mistakes_are_refused_or_harmless(name):
     kernel = Emitted(AMD, name, _emit)
-    assert any(loop.schedule for loop in kernel.plan[PIPELINE].loops)
+    assert any(loop.schedule for loop in kernel.plan.pipeline.loops)
     made = {at: make() for at, make in mutants_of(kernel.plan.body)}
     refused = {at for at, body in made.items() if kernel.refusal(body)}
     assert any(at.endswith("barrier dropped") for at in refused)

@@ -10,6 +10,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from tile_core.runtime.freeze import OWN
+
+OWN.add(__name__)
 __version__ = "0.1.0"
 
 #: Name -> module below this package, and the attribute that it is; an empty one is the module itself.
@@ -18,6 +21,7 @@ _LAZY = {
     "JITImpl": "compiling:JITImpl",
     "JITKernel": "kernel:JITKernel",
     "PassConfigKey": "host:PassConfigKey",
+    "DataType": "language:dtype",
     "Profiler": "profiler:Profiler",
     "TensorSupplyType": "supply:TensorSupplyType",
     "autotune": "autotuner:autotune",
@@ -30,6 +34,8 @@ _LAZY = {
     "enable_cache": "host:enable_cache",
     "is_cache_enabled": "host:is_cache_enabled",
     "jit": "compiling:jit",
+    "lower": "compiling:lower",
+    "math": "host:",
     "language": "language:",
     "layout": "layout:",
     "next_power_of_2": "host:next_power_of_2",
@@ -38,6 +44,7 @@ _LAZY = {
     "set_log_level": "host:set_log_level",
     "testing": "testing:",
     "transform": "host:",
+    "tvm": "host:tvm",
     "utils": "utils:",
 }
 
@@ -46,16 +53,14 @@ __all__ = ["__version__", *sorted(_LAZY)]
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        from tile_tilelang.errors import NotOnHost
-        from tile_tilelang.words import host_remedy
+        from tile_tilelang.modules import outside
 
-        raise NotOnHost(name=f"tilelang.{name}", instead=host_remedy(name, __all__))
+        return outside(name, __all__)
     module, _, attribute = _LAZY[name].partition(":")
     found = importlib.import_module(f"tile_tilelang.{module}")
     value = getattr(found, attribute) if attribute else found
-    globals()[name] = value
+    if name != "tvm":  # which is another one while a script runs
+        globals()[name] = value
     return value
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import inspect
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import tile_core
@@ -16,11 +18,31 @@ from tile_core.trace.by_name import ByName
 from tile_core.trace.tracer import caller_scope
 from tile_tilelang.compiling import JITImpl
 from tile_tilelang.errors import BadCall
+from tile_tilelang.host import runtime
 from tile_tilelang.kernel import JITKernel
+from tile_tilelang.params import params_of
 from tile_tilelang.profiler import Profiler, do_bench
 from tile_tilelang.supply import TensorSupplyType, numbers_of, there_for
+from tile_tilelang.unlaunched import NAME as UNLAUNCHED
 
-__all__ = ["AutoTuner", "AutotuneResult", "autotune"]
+__all__ = ["AutoTuner", "AutotuneResult", "autotune", "set_autotune_inputs"]
+
+
+#: About how many configurations are tried where nothing is timed.
+_UNTIMED = 4
+#: Of `set_autotune_inputs`, the innermost last.
+_inputs: list[Sequence[Any]] = []
+
+
+@contextlib.contextmanager
+def set_autotune_inputs(*arrays: Any) -> Iterator[None]:
+    """Tune all kernels of a block with these arrays, or this list of them."""
+    one = len(arrays) == 1 and isinstance(arrays[0], (list, tuple))
+    _inputs.append(list(arrays[0] if one else arrays))
+    try:
+        yield
+    finally:
+        _inputs.pop()
 
 
 @dataclass(frozen=True)
@@ -36,25 +58,38 @@ class _Plan:
     atol: float = 1e-2
     max_mismatched_ratio: float = 0.01
     skip_check: bool = False
+    manual_check_prog: Callable[..., Any] | None = None
 
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> dict[str, Any]:
         """Return the launches before timing, and samples as long as the clock needs."""
         return {"warmup": max(1, min(5, int(self.warmup / 5))), "repeat": max(1, min(20, int(self.rep / 5)))}
 
     def inputs(self, signature: Signature, program: Program | None) -> Sequence[Any]:
-        """Return the inputs of configurations."""
+        """Return the inputs of configurations: of `set_autotune_inputs`, of ``supply_prog``, or random ones."""
+        if _inputs:
+            return _inputs[-1]
         if self.supply_prog is None:
             from tile_core.ops.held_codes import held_codes
 
             return numbers_of(signature, self.supply_type, held=held_codes(program))
-        return self.supply_prog(list(signature.params[: len(signature.params) - signature.workspaces]))
+        params = params_of(signature)
+        return self.supply_prog([params[i] for i in signature.inputs])
 
 
 #: Keyword of ``autotune`` -> why it is accepted and changes nothing.
 IGNORED = {
     "timeout": "no configuration is stopped: a kernel that does not end can be interrupted by hand",
     "cache_input_tensors": "inputs are the same for every configuration",
-    "manual_check_prog": "None only: pass ref_prog",
+    "early_stop": "every configuration is measured, the best ones again",
+    "early_stop_factor": "as early_stop",
+    "do_not_specialize": "an argument that is a symbol stays one",
+    "use_pipeline": "compiling and measuring do not share cores",
+    "enable_grouped_compile": "programs are compiled one by one, and kept",
+    "group_compile_size": "as enable_grouped_compile",
+    "benchmark_devices": "launches go to the device of their arrays",
+    "benchmark_multi_gpu": "as benchmark_devices",
+    "backend": "the device's clock, where its runtime has one",
+    "execution_backend": "there is one",
 }
 
 
@@ -71,6 +106,7 @@ def autotune(
     atol: float = 1e-2,
     max_mismatched_ratio: float = 0.01,
     skip_check: bool = False,
+    manual_check_prog: Callable[..., Any] | None = None,
     **hints: Any,
 ) -> Any:
     """Select a factory's or eager kernel's fastest configuration on its first call.
@@ -90,20 +126,25 @@ def autotune(
         A reference that every configuration is compared with, in addition to the meaning of its program.
     skip_check
         Compare with neither.
+    manual_check_prog
+        A function of the outputs of a configuration and of the reference, which raises if they differ too much.
     **hints
-        ``timeout``, ``cache_input_tensors``: of no effect.
+        Of no effect, see `IGNORED`.
 
     Raises
     ------
     BadCall
         For other keywords.
     """
-    unknown = sorted(n for n in hints if n not in IGNORED or (n == "manual_check_prog" and hints[n] is not None))
+    unknown = sorted(hints.keys() - IGNORED.keys())
     if unknown:
         expected, instead = "no such keyword", "compare with ref_prog="
         raise BadCall(function="autotune", name=unknown[0], found="given", expected=expected, instead=instead)
+    # Without launches there is nothing to compare.
+    skip_check = skip_check or runtime() == UNLAUNCHED
     plan = _Plan(
-        warmup, rep, supply_type, ref_prog, supply_prog, rtol, atol, max_mismatched_ratio, skip_check
+        warmup, rep, supply_type, ref_prog, supply_prog, rtol, atol, max_mismatched_ratio, skip_check,
+        manual_check_prog,
     )  # fmt: skip
     return _decorator(configs, plan) if func is None else _decorator(configs, plan)(func)
 
@@ -129,13 +170,12 @@ class TunedFactory(ByName):
         Arguments that name a configuration are obeyed.
         """
         if self.function.eager:
-            whole = self._names and self._names <= keywords.keys()
-            return (self.function if whole else self._tuned)(*args, **keywords)
+            return (self.function if self._chosen(args, keywords) else self._tuned)(*args, **keywords)
         return self.compile(*args, **keywords)
 
     def compile(self, *args: object, **keywords: object) -> Any:
         """Return the fastest kernel, with ``config`` and ``latency``."""
-        if self._names and self._names <= keywords.keys():
+        if self._chosen(args, keywords):
             return self.function.compile(*args, **keywords)
         found = self.tune(*args, **keywords)
         kernel = JITKernel(getattr(found.kernel, "kernel", found.kernel))
@@ -148,8 +188,15 @@ class TunedFactory(ByName):
         """Return the fastest kernel with the outcome of every configuration, as of ``tile_core.autotune``."""
         return self._tuned.tune(*args, **keywords)
 
+    def _chosen(self, args: Sequence[object], keywords: Mapping[str, object]) -> bool:
+        """Return whether a call gives a whole configuration, by name or by position."""
+        names = list(inspect.signature(self.function.function).parameters)[: len(args)]
+        return bool(self._names) and self._names <= {*names, *keywords}
+
     def _configs(self, *args: object, **keywords: object) -> list[dict[str, Any]]:
-        return _listed(self.configs(*args, **keywords) if callable(self.configs) else self.configs)
+        found = _listed(self.configs(*args, **keywords) if callable(self.configs) else self.configs)
+        # Nothing is timed there: some of many show whether the program compiles.
+        return found[:: max(1, len(found) // _UNTIMED)] if runtime() == UNLAUNCHED else found
 
 
 class _CheckedFactory(JITImpl):
@@ -178,7 +225,11 @@ class _CheckedFactory(JITImpl):
             kernel = self.compile(*args, **keywords).kernel
             given = () if plan.supply_prog else self.values_of(program, args, keywords)
             values = given or [there_for(kernel, v) for v in plan.inputs(*self._last)]
-            Profiler(kernel).assert_allclose(plan.ref_prog, values, plan.atol, plan.rtol, plan.max_mismatched_ratio)
+            profiler = Profiler(kernel)
+            if plan.manual_check_prog is not None:
+                profiler.manual_assert_close(plan.ref_prog, values, plan.manual_check_prog)
+            else:
+                profiler.assert_allclose(plan.ref_prog, values, plan.atol, plan.rtol, plan.max_mismatched_ratio)
         return program
 
     def inputs(self, *args: object, **keywords: object) -> Sequence[Any]:
@@ -229,14 +280,14 @@ class AutoTuner:
         self.profile_args = plan
         return self
 
-    def run(self, warmup: float = 25, rep: float = 100, timeout: float | None = None) -> AutotuneResult:
+    def run(self, warmup: float = 25, rep: float = 100, **hints: Any) -> AutotuneResult:
         """Return the fastest configuration.
 
         Parameters
         ----------
         warmup, rep
             Milliseconds of runs that are not counted, and that are.
-        timeout
+        **hints
             Of no effect, see `IGNORED`.
 
         Raises
@@ -250,7 +301,8 @@ class AutoTuner:
         if not isinstance(function, JITImpl):
             given = {k: v for k, v in self.compile_args.items() if v is not None}
             function = jit(function, **given)
-        tuned = autotune(function, configs=self.configs, warmup=warmup, rep=rep, **self.profile_args)
+        plan_of = {**self.profile_args, **hints, "warmup": warmup, "rep": rep}
+        tuned = autotune(function, configs=self.configs, **plan_of)
         kernel = tuned()
         ref_latency, plan = None, tuned.plan
         if plan.ref_prog is not None:
@@ -271,8 +323,11 @@ def _decorator(configs: Any, plan: _Plan) -> Callable[[Any], TunedFactory]:
 
 
 def _listed(configs: Any) -> list[dict[str, Any]]:
-    """Return configurations as dicts; a dict of lists is all combinations."""
+    """Return configurations as dicts; a dict of lists is all combinations.
+
+    ``pass_configs`` are hints, also those that allow approximate functions.
+    """
     if isinstance(configs, Mapping):
         values = [v if isinstance(v, (list, tuple)) else [v] for v in configs.values()]
-        return [dict(zip(configs, chosen, strict=True)) for chosen in itertools.product(*values)]
-    return [dict(c) for c in configs]
+        configs = [dict(zip(configs, chosen, strict=True)) for chosen in itertools.product(*values)]
+    return [{k: v for k, v in c.items() if k != "pass_configs"} for c in configs]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
+
+import numpy as np
 
 import tile_core
 from tile_core import decorators
-from tile_core.compat.dialects import wants_fast_math
+from tile_core.compat.dialects import is_request, wants_fast_math
 from tile_core.ir.program import Program
 from tile_core.trace.tracer import caller_scope
 from tile_tilelang.errors import BadCall
-from tile_tilelang.host import target_of
-from tile_tilelang.kernel import JITKernel, made
+from tile_tilelang.host import runtime, target_of
+from tile_tilelang.kernel import JITKernel, detached, made
 
 #: Keyword -> why it changes nothing. ``pass_configs``, ``compile_flags`` and the like are judged by tile itself.
 IGNORED = {
@@ -52,10 +55,10 @@ def jit(
         Calling it gives a ``JITKernel``, or runs the eager kernel.
     """
     scope = caller_scope(1)
-    fast = wants_fast_math({k: v for k, v in hints.items() if k not in IGNORED})
+    fast = _fast_math({k: v for k, v in hints.items() if k not in IGNORED})
 
     def decorate(function: Callable[..., object]) -> JITImpl:
-        return JITImpl(function, scope, out_idx, target_of(target), options, fast_math=fast)
+        return JITImpl(function, scope, out_idx, target_of(target), options, fast_math=fast, runtime=runtime())
 
     return decorate if func is None else decorate(func)
 
@@ -66,6 +69,11 @@ class JITImpl(decorators.JitFunction):
     An eager kernel may be compiled before there are arrays: ``k.compile(M=1024, N=1024)``.
     """
 
+    def __call__(self, *args: object, **keywords: object) -> Any:
+        """Return the kernel of a factory's arguments, or run an eager kernel."""
+        found = super().__call__(*args, **keywords)
+        return found if self.eager else JITKernel(found)
+
     def compile(self, *args: object, **keywords: object) -> Any:
         """Return the kernel for these arguments without running it."""
         return JITKernel(super().compile(*args, **keywords))
@@ -74,7 +82,7 @@ class JITImpl(decorators.JitFunction):
         """Run the kernel of an eager function."""
         if made:
             JITKernel(kernel)
-        return super().launch(kernel, given)
+        return super().launch(kernel, {name: detached(value) for name, value in given.items()})
 
     def get_kernel_source(self, *args: object, **keywords: object) -> str:
         """Return the text of the kernel for these arguments."""
@@ -127,11 +135,17 @@ def compile(
         expected, instead = "a function decorated with @T.prim_func", "write tilelang.compile(program, ...)"
         raise BadCall(function="compile", name="func", found="None", expected=expected, instead=instead)
     chosen: Any = target_of(target)
-    if wants_fast_math({"pass_configs": pass_configs, "compile_flags": compile_flags}):
+    if _fast_math({"pass_configs": pass_configs, "compile_flags": compile_flags}):
         chosen_options = _with_fast_math(chosen, options)
     else:
         chosen_options = options
-    return JITKernel(tile_core.compile(func, target=chosen, out_idx=out_idx, options=chosen_options))
+    return JITKernel(tile_core.compile(func, target=chosen, out_idx=out_idx, options=chosen_options, runtime=runtime()))
+
+
+def lower(func: Any, target: Any = "auto", **hints: Any) -> Any:
+    """Compile a program; return an object with ``kernel_source``, ``params`` and ``target``."""
+    kernel = compile(func, target=target)
+    return SimpleNamespace(kernel_source=kernel.kernel_source, params=kernel.params, target=kernel.target)
 
 
 def par_compile(programs: Iterable[Program], num_workers: int | None = None, **keywords: Any) -> list[JITKernel]:
@@ -140,6 +154,15 @@ def par_compile(programs: Iterable[Program], num_workers: int | None = None, **k
     ``num_workers`` is a hint.
     """
     return [compile(program, **keywords) for program in programs]
+
+
+def _fast_math(hints: Mapping[str, Any]) -> bool:
+    """Return whether hints allow approximate functions; other flags of a compiler have no meaning here."""
+    flags = " ".join(np.atleast_1d(hints.get("compile_flags") or "").tolist())
+    configs = hints.get("pass_configs")
+    kept = {k: v for k, v in (configs or {}).items() if not is_request(k)} if isinstance(configs, Mapping) else configs
+    others = {k: v for k, v in hints.items() if k not in ("compile_flags", "debug_root_path")}
+    return wants_fast_math({**others, "pass_configs": kept}) or "use_fast_math" in flags
 
 
 def _with_fast_math(target: Any, options: Any) -> Any:

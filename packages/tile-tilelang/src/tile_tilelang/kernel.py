@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from tile_core.abi.signature import Param
 from tile_core.runtime.kernel import Kernel
 from tile_tilelang.errors import BadCall, NotOnHost
+from tile_tilelang.params import KernelParam, params_of
 from tile_tilelang.profiler import Profiler
 from tile_tilelang.supply import TensorSupplyType
 
@@ -56,7 +56,7 @@ class JITKernel:
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Launch; the outputs of ``out_idx`` are allocated and returned."""
-        return self.kernel(*args, **keywords)
+        return self.kernel(*map(detached, args), **{k: detached(v) for k, v in keywords.items()})
 
     def __getattr__(self, name: str) -> Any:
         if name in _INSTEAD:
@@ -72,10 +72,9 @@ class JITKernel:
         return self.kernel.program
 
     @property
-    def params(self) -> tuple[Param, ...]:
+    def params(self) -> list[KernelParam]:
         """The parameters, each with ``name``, ``shape`` and ``dtype``."""
-        signature = self.kernel.signature
-        return signature.params[: len(signature.params) - signature.workspaces]
+        return params_of(self.kernel.signature)
 
     @property
     def out_idx(self) -> list[int]:
@@ -120,3 +119,8 @@ class JITKernel:
     def run_once(self, inputs: Sequence[Any] | None = None) -> Any:
         """Launch once with these inputs, by default random ones."""
         return self.get_profiler().run_once(inputs)
+
+
+def detached(value: Any) -> Any:
+    """Return a tensor outside of automatic differentiation: gradients are the script's own concern."""
+    return value.detach() if getattr(value, "requires_grad", False) else value

@@ -15,15 +15,19 @@ from tile_core.errors.naming import alias
 from tile_core.errors.plugins import NotOffered, ProvidedElsewhere
 from tile_tilelang import spellings as _spellings
 from tile_tilelang.errors import NotInLanguage
+from tile_tilelang.parameters import translated
 from tile_tilelang.words import HINTS, KEYWORDS, ONLY_HINTS, refusal
 
 __all__ = sorted({*_language.__all__, *_spellings.__all__, *_spellings.RENAMED, *HINTS})
 
+#: While a script runs, this is a package: modules of TileLang below it are answered or refused by name.
+__path__: list[str] = []
+
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("__"):
+    if name.startswith("__") and name not in _spellings.RENAMED:
         raise AttributeError(name)
-    found = _found(name)
+    found = translated(name, _found(name))
     globals()[name] = found
     return found
 
@@ -37,6 +41,8 @@ def _found(name: str) -> Any:
         return _tolerant(name, _called(name, getattr(_spellings, name)))
     if name in ONLY_HINTS:
         return _spellings.without_meaning(name)
+    if name.startswith("__"):
+        return _called(name, _found(_spellings.RENAMED[name]))
     try:
         found = getattr(_language, name)
     except (UnknownName, NotOffered, ProvidedElsewhere) as error:
@@ -48,6 +54,8 @@ def _found(name: str) -> Any:
         if known is None or isinstance(error, ProvidedElsewhere):
             raise
         raise NotInLanguage(name=name, reason=known[0], instead=known[1]) from None
+    if name in ("Kernel", "ClusterKernel"):
+        return _spellings.saturating(found)
     return _tolerant(name, found)
 
 

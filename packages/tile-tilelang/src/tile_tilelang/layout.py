@@ -6,6 +6,7 @@ from typing import Any
 
 from tile_core.layout import Fragment, Layout
 from tile_core.layout import make_swizzled_layout as _make_swizzled_layout
+from tile_tilelang.errors import BadCall
 
 __all__ = [
     "Fragment",
@@ -26,19 +27,19 @@ def make_swizzled_layout(buffer: Any, k_major: bool = True, allow_pad: bool = Tr
     return _make_swizzled_layout(buffer)
 
 
-def make_full_bank_swizzled_layout(buffer: Any) -> Layout:
+def make_full_bank_swizzled_layout(buffer: Any, *sizes: int) -> Layout:
     """Return the layout with the pattern of 128 bytes."""
-    return _make_swizzled_layout(buffer, bank_bytes=128)
+    return _banked("make_full_bank_swizzled_layout", buffer, sizes, 128)
 
 
-def make_half_bank_swizzled_layout(buffer: Any) -> Layout:
+def make_half_bank_swizzled_layout(buffer: Any, *sizes: int) -> Layout:
     """Return the layout with the pattern of 64 bytes."""
-    return _make_swizzled_layout(buffer, bank_bytes=64)
+    return _banked("make_half_bank_swizzled_layout", buffer, sizes, 64)
 
 
-def make_quarter_bank_swizzled_layout(buffer: Any) -> Layout:
+def make_quarter_bank_swizzled_layout(buffer: Any, *sizes: int) -> Layout:
     """Return the layout with the pattern of 32 bytes."""
-    return _make_swizzled_layout(buffer, bank_bytes=32)
+    return _banked("make_quarter_bank_swizzled_layout", buffer, sizes, 32)
 
 
 def make_linear_layout(buffer: Any) -> Layout:
@@ -48,3 +49,10 @@ def make_linear_layout(buffer: Any) -> Layout:
     for extent in reversed(shape[1:]):
         strides.insert(0, strides[0] * extent)
     return Layout(shape, lambda *i: sum(a * s for a, s in zip(i, strides, strict=True)))
+
+
+def _banked(name: str, buffer: Any, sizes: tuple[int, ...], width: int) -> Layout:
+    if sizes:
+        instead = "give the tile of T.alloc_shared, whose shape and type count"
+        raise BadCall(function=name, name="sizes", found=repr(sizes), expected="a tile alone", instead=instead)
+    return _make_swizzled_layout(buffer, bank_bytes=width)

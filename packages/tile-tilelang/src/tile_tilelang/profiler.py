@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tile_core.runtime.bench import measure
+from tile_core.runtime.bench import Stopwatch, measure
 from tile_core.runtime.kernel import Kernel
 from tile_tilelang.errors import BadCall, Differs
 from tile_tilelang.host import target_of
@@ -75,14 +75,10 @@ def do_bench(
     fn()
     wait()
     once = max(time.perf_counter() - start, 1e-7) * 1e3
-    result = measure(
-        getattr(fn, "__name__", "fn"),
-        fn,
-        wait,
-        warmup=_n_warmup or _count(warmup, once),
-        repeat=_n_repeat or _count(rep, once),
-        clock=None if backend == "event" else getattr(adapter, "clock", None),
-    )
+    clock = None if backend == "event" else getattr(adapter, "clock", None)
+    watch = Stopwatch(getattr(fn, "__name__", "fn"), fn, wait, clock)
+    times = {"warmup": _n_warmup or _count(warmup, once), "repeat": _n_repeat or _count(rep, once)}
+    (result,) = measure([watch], **times)
     return _summary(result.samples, quantiles, return_mode)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.abc
 import importlib.machinery
 import runpy
 import sys
@@ -17,33 +18,20 @@ from types import ModuleType
 
 from tile_core.errors import TileError
 from tile_core.runtime.kernel import Kernel
+from tile_runtime.errors.guess import nearest
 from tile_tilelang import kernel
-from tile_tilelang.errors import NoScript, NotAnswered
+from tile_tilelang.errors import NoScript, NotAnswered, NotOnHost
 from tile_tilelang.host import every_target
-from tile_tilelang.words import host_remedy
-
-NAME = "tilelang"
-
-#: Module of TileLang -> module of this package.
-MODULES = {
-    "": "",
-    "language": "language",
-    "autotuner": "autotuner",
-    "jit": "compiling",
-    "jit.kernel": "kernel",
-    "layout": "layout",
-    "profiler": "profiler",
-    "profiler.bench": "profiler",
-    "testing": "testing",
-    "transform": "host",
-    "transform.pass_config": "host",
-    "utils": "utils",
-    "utils.tensor": "supply",
-    "utils.target": "host",
-}
+from tile_tilelang.host_tensors import in_host_memory
+from tile_tilelang.modules import MODULES, NAME, Answered
+from tile_tilelang.tvm_names import TranslatedModule
+from tile_tilelang.unlaunched import NAME as UNLAUNCHED
+from tile_tilelang.words import host_remedy, known_remedy
 
 
-def run(script: str, arguments: Sequence[str] = (), target: str | None = None) -> dict[str, object]:
+def run(
+    script: str, arguments: Sequence[str] = (), target: str | None = None, runtime: str | None = None
+) -> dict[str, object]:
     """Run a script as ``__main__`` and return its names.
 
     Parameters
@@ -54,6 +42,8 @@ def run(script: str, arguments: Sequence[str] = (), target: str | None = None) -
         ``sys.argv[1:]`` of the script.
     target
         The target of every kernel, overriding the script's; by default the script's.
+    runtime
+        The runtime of every kernel, ``"emulator"``; by default that of its target.
 
     Raises
     ------
@@ -63,17 +53,45 @@ def run(script: str, arguments: Sequence[str] = (), target: str | None = None) -
     path = Path(script)
     if not path.is_file():
         raise NoScript(path=script, reason="there is no such file")
-    with answering(), every_target(target), _as_program(path, arguments):
-        return runpy.run_path(str(path), run_name="__main__")
+    uses_torch = "torch" in path.read_text(errors="replace")
+    tensors = in_host_memory(products=runtime != UNLAUNCHED) if uses_torch else contextlib.nullcontext()
+    with answering(), every_target(target, runtime), _as_program(path, arguments), tensors:
+        try:
+            return runpy.run_path(str(path), run_name="__main__")
+        except AttributeError as error:
+            raise typed(error) from error
+
+
+def typed(error: AttributeError) -> AttributeError:
+    """Return the catalogue's error for an attribute that tile's or TVM's object does not have."""
+    holder, last = getattr(error, "obj", None), error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    kind = holder if isinstance(holder, type) else type(holder)
+    package = kind.__module__.partition(".")[0]
+    own = last is not None and last.tb_frame.f_globals.get("__name__", "").startswith(("tile_", "tvm"))
+    if isinstance(error, TileError) or own or not package.startswith(("tile_", "tvm")):
+        return error
+    known = [n for n in dir(holder) if n[0] != "_" and not hasattr(int, n)] if package != "tvm" else []
+    instead = "tile has the TVM of apache-tvm; write it in the language"
+    if known:
+        near = nearest(str(error.name), known)
+        instead = f"did you mean {near[0]}?" if near else f"it has: {', '.join(known)}"
+    return NotOnHost(name=f"{kind.__name__}.{error.name}", instead=instead)
 
 
 @contextlib.contextmanager
 def answering() -> Iterator[None]:
     """Answer ``import tilelang`` in this process until the end of the block."""
-    before = {n: m for n, m in sys.modules.items() if _ours(n)}
+    import tvm.tirx  # scripts find it by its full name, too
+
+    before = {n: m for n, m in sys.modules.items() if _ours(n) or n == "tvm"}
     for name in before:
         del sys.modules[name]
-    sys.modules.update({_full(name): _module(own) for name, own in MODULES.items()})
+    own = {"": "tile_tilelang", "language": "tile_tilelang.language"}
+    sys.modules.update({_full(name): importlib.import_module(module) for name, module in own.items()})
+    sys.modules.update({_full(name): Answered(name) for name in MODULES})
+    sys.modules["tvm"] = TranslatedModule(tvm)
     finder = _Refuser()
     sys.meta_path.insert(0, finder)
     try:
@@ -118,17 +136,26 @@ def also_for(kernels: Sequence[Kernel], target: str) -> list[str]:
     return refusals
 
 
-class _Refuser:
-    """Refuses modules of TileLang that have no counterpart, before others look for them."""
+class _Refuser(importlib.abc.Loader):
+    """Finds modules of TileLang that are known to have no counterpart, and refuses all others."""
 
     def find_spec(
         self, name: str, path: object = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Raise for names of TileLang; those that are answered are modules already."""
+        """Return a module whose names are refused when used; refuse unknown ones."""
         if not _ours(name):
             return None
+        if known_remedy(name.partition(".")[2]):
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
         known = [_full(n) for n in MODULES]
         raise NotAnswered(module=f"import {name}", instead=host_remedy(name.partition(".")[2], known))
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        """Return the module of a name that `find_spec` found."""
+        return Answered(spec.name.partition(".")[2])
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing to execute."""
 
 
 @contextlib.contextmanager
@@ -147,7 +174,3 @@ def _ours(name: str) -> bool:
 
 def _full(name: str) -> str:
     return f"{NAME}.{name}" if name else NAME
-
-
-def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"tile_tilelang.{name}" if name else "tile_tilelang")

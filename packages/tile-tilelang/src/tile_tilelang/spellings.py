@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+import weakref
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import tile_core.language as T
+from tile_core.dtypes import dtype as to_dtype
 from tile_core.values.builder import current
+from tile_core.values.value import Value
 from tile_tilelang.errors import BadCall
+from tile_tilelang.instructions import access_ptr, cp_async_barrier_noinc, ptx_cp_async
 from tile_tilelang.layout import (
     make_full_bank_swizzled_layout,
     make_half_bank_swizzled_layout,
@@ -16,23 +20,50 @@ from tile_tilelang.layout import (
     make_quarter_bank_swizzled_layout,
     make_swizzled_layout,
 )
+from tile_tilelang.schedulers import BaseTileScheduler, PersistentTileScheduler
 
 __all__ = [
     "Cast",
+    "BaseTileScheduler",
+    "PersistentTileScheduler",
+    "WSID",
+    "WSInstr",
+    "WSOpRef",
+    "WSPipeline",
+    "WSRole",
+    "WSSchedule",
+    "WSScope",
+    "WSSync",
+    "WSSyncKind",
+    "access_ptr",
+    "alloc_buffer",
+    "alloc_fragment",
+    "alloc_tmem",
     "atomic_load",
     "atomic_store",
+    "ballot_sync",
     "cast",
+    "copy",
+    "cp_async_barrier_noinc",
     "empty",
     "gemm",
+    "get_warp_group_idx",
+    "get_warp_idx_sync",
+    "likely",
     "make_full_bank_swizzled_layout",
     "make_half_bank_swizzled_layout",
     "make_linear_layout",
     "make_quarter_bank_swizzled_layout",
     "make_swizzled_layout",
     "mbarrier_wait_parity",
+    "meta_class",
+    "ptx_cp_async",
+    "rng_init",
     "round",
+    "shuffle_elect",
     "tcgen05_gemm",
     "thread_binding",
+    "ws_op",
 ]
 
 #: TileLang's name -> tile's. A name that tile has itself comes first.
@@ -43,11 +74,41 @@ RENAMED = {
     "SharedBuffer": "Buffer",
     "Unroll": "unroll",
     "Vectorized": "vectorized",
+    "WarpSpecialize": "ws",
+    "inline": "macro",
     "parallel": "Parallel",
+    # The approximations of CUDA; tile's functions are more accurate, or as fast under `numerics="fast"`.
+    **{f"__{name}": name for name in ("cos", "exp", "exp10", "log", "log10", "log2", "sin", "tan")},
 }
 
+
+class WithoutEffect:
+    """A description that nothing reads: every call and attribute of it is another one."""
+
+    def __call__(self, *args: object, **keywords: object) -> WithoutEffect:
+        return self
+
+    def __getattr__(self, name: str) -> WithoutEffect:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __enter__(self) -> None:
+        """Begin a block as if it had no name."""
+
+    def __exit__(self, *error: object) -> None:
+        """End the block."""
+
+
+#: Schedules of roles: a program has its meaning without them, and tile chooses the roles of warps itself.
+WSInstr = WSOpRef = WSPipeline = WSRole = WSSchedule = WSScope = WSSync = WSSyncKind = ws_op = WithoutEffect()
+WSID = "tl.ws_op_id"
+
+#: Accumulators of `alloc_tmem` by identity: a buffer compares by elements.
+_tensor_memory: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
 #: Directions of rounding by the names of instructions.
-_MODES = {"rm": "rd", "rp": "ru"}
+_MODES: dict[Any, Any] = {"rm": "rd", "rp": "ru", "ties-to-even": "rn", "ties-away-from-zero": "rna", "": None}
 
 
 def Cast(dtype: Any, value: Any) -> Any:
@@ -56,13 +117,44 @@ def Cast(dtype: Any, value: Any) -> Any:
 
 
 def cast(value: Any, dtype: Any, round: Any = None, sat: Any = None, rbits: Any = None) -> Any:
-    """Return ``T.cast(value, dtype, round, sat, rbits)``; ``"rm"`` rounds down and ``"rp"`` up."""
+    """Return ``T.cast(value, dtype, round, sat, rbits)``; ``"rm"`` rounds down and ``"rp"`` up.
+
+    8-bit floats saturate, as conversions of NVIDIA's compilers do.
+    """
+    if sat is None and _narrows(value, dtype):
+        sat = True
     return T.cast(value, dtype, _MODES.get(round, round), sat, rbits)
 
 
-def round(x: Any, mode: Any = "rna") -> Any:
-    """Return ``T.round(x, mode)``; ``"rm"`` rounds down and ``"rp"`` up."""
-    return T.round(x, _MODES.get(mode, mode))
+def round(x: Any, rounding_mode: Any = "ties-to-even") -> Any:
+    """Return ``T.round(x, mode)``, by default with ties to even; ``"rm"`` rounds down and ``"rp"`` up."""
+    return T.round(x, _MODES.get(rounding_mode, rounding_mode))
+
+
+def copy(
+    src: Any, dst: Any, coalesced_width: int | None = None, *, variant: str | None = None, **hints: object
+) -> None:
+    """Copy by ``T.copy``; values that become 8-bit floats saturate, as in `cast`."""
+    narrows = hasattr(src, "shape") and hasattr(dst, "dtype") and _narrows(src, dst.dtype)
+    T.copy(cast(src, dst.dtype) if narrows else src, dst, coalesced_width=coalesced_width, variant=variant, **hints)
+
+
+def alloc_buffer(shape: Any, dtype: Any = "float32", *, scope: str = "global", **hints: Any) -> Any:
+    """Allocate memory of a scope, by default a workspace of the launch."""
+    made = {"local": T.alloc_local, "local.fragment": T.alloc_fragment, "global": T.alloc_global}
+    return made.get(scope, T.alloc_shared)(shape, dtype, scope)
+
+
+def alloc_fragment(shape: Any, dtype: Any, scope: str = "local.fragment") -> Any:
+    """Allocate a tile in registers; of scope ``"local"`` an array of each thread, by ``T.alloc_local``."""
+    return T.alloc_local(shape, dtype) if scope == "local" else T.alloc_fragment(shape, dtype, scope)
+
+
+def alloc_tmem(shape: Any, dtype: Any) -> Any:
+    """Allocate an accumulator in tensor memory by ``T.alloc_tmem``, also for products of `gemm`."""
+    made = T.alloc_tmem(shape, dtype)
+    _tensor_memory[id(made)] = made
+    return made
 
 
 def atomic_load(src: Any, memory_order: str = "seq_cst") -> Any:
@@ -75,6 +167,11 @@ def atomic_store(dst: Any, value: Any, memory_order: str = "seq_cst") -> None:
     T.atomic_store(dst, value, memory_order)
 
 
+def ballot_sync(condition: Any) -> Any:
+    """Return ``T.ballot(condition)``."""
+    return T.ballot(condition)
+
+
 def empty(*shape: Any, dtype: Any = "float32") -> Any:
     """Declare an output of an eager kernel: ``T.empty((M, N), dtype)``, or ``T.empty(M, N, dtype=dtype)``."""
     if shape and isinstance(shape[0], (tuple, list)):
@@ -83,12 +180,42 @@ def empty(*shape: Any, dtype: Any = "float32") -> Any:
 
 
 def gemm(*operands: Any, mbar: Any = None, **keywords: Any) -> None:
-    """Multiply by ``T.gemm``; with ``mbar`` by ``T.tcgen05_gemm``, which arrives there when it is complete."""
-    if mbar is None:
+    """Multiply by ``T.gemm``; with ``mbar`` or into tensor memory by ``T.tcgen05_gemm``, which arrives at ``mbar``."""
+    accumulator = keywords.get("C", operands[2] if len(operands) > 2 else None)
+    if mbar is None and id(getattr(accumulator, "buffer", accumulator)) not in _tensor_memory:
         T.gemm(*operands, **keywords)
     else:
-        keywords.pop("wg_wait", None)
-        tcgen05_gemm(*operands, mbar=mbar, **keywords)
+        hints = {"annotations", "prefer_instruction", "wg_wait"}
+        tcgen05_gemm(*operands, mbar=mbar, **{k: v for k, v in keywords.items() if k not in hints})
+
+
+def get_warp_idx_sync(warp_size: Any = None) -> Any:
+    """Return ``T.get_warp_idx()``, or the index among groups of another size."""
+    return T.get_warp_idx() if warp_size is None else T.get_thread_binding() // warp_size
+
+
+def get_warp_group_idx(warp_size: Any = None, warps_per_group: int = 4) -> Any:
+    """Return the index of this thread's group of four warps, or of another number."""
+    return get_warp_idx_sync(warp_size) // (4 if warps_per_group is None else warps_per_group)
+
+
+def rng_init(seed: Any, seq: Any = None, off: Any = 0, generator: Any = None) -> None:
+    """Start a generator by ``T.rng_init``; without a sequence, one of its own for each thread."""
+    if seq is None:
+        threads = (*(current("T.rng_init").threads or ()), 1)[0]
+        seq = T.get_thread_binding() + T.get_block_binding() * threads
+    T.rng_init(seed, seq, off, generator)
+
+
+def shuffle_elect(thread_extent: int) -> Any:
+    """Return whether this thread is the first of its group; with 0, of the block."""
+    thread = T.get_thread_binding()
+    return (thread if thread_extent == 0 else thread % thread_extent) == 0
+
+
+def likely(condition: Any, span: Any = None) -> Any:
+    """Return the condition; which side is likely is a hint."""
+    return condition
 
 
 def mbarrier_wait_parity(barrier: Any, parity: Any) -> None:
@@ -111,14 +238,20 @@ def tcgen05_gemm(*operands: Any, mbar: Any = None, use_2cta: bool = False, **key
     T.tcgen05_gemm(*operands, mbar=None if _in_pipeline() else mbar, **keywords)
 
 
+def _narrows(value: Any, dtype: Any) -> bool:
+    """Return whether floats become 8-bit floats, which saturate there."""
+    to, found = to_dtype(dtype), getattr(value, "dtype", "float32" if isinstance(value, float) else None)
+    return found is not None and to.is_float and to.bits == 8 and to_dtype(found).is_float and to_dtype(found).bits > 8
+
+
 def _in_pipeline() -> bool:
     return any(scope.loop == "Pipelined" for scope in current("T.Pipelined").scope.ancestors())
 
 
-def thread_binding(start: Any, stop: Any = None, thread: str = "threadIdx.x", **hints: Any) -> list[Any]:
+def thread_binding(start: Any, stop: Any = None, thread: str = "threadIdx.x", **hints: Any) -> _BoundIndex:
     """Return the index of a thread or block.
 
-    It is named by ``for t in T.thread_binding(0, n, thread=...)``.
+    ``for t in T.thread_binding(0, n, thread=...)`` names it as well.
 
     Parameters
     ----------
@@ -149,7 +282,23 @@ def thread_binding(start: Any, stop: Any = None, thread: str = "threadIdx.x", **
         instead = "launch T.Kernel with this number of threads, and test the index where fewer take part"
         found = f"{first}, {count}"
         raise BadCall(function="T.thread_binding", name="the range", found=found, expected=expected, instead=instead)
-    return [bindings[kind](axis)]
+    index: Any = bindings[kind](axis)
+    return _BoundIndex(index)
+
+
+class _BoundIndex(Value):
+    """The index of a thread or block, which a loop names."""
+
+    def __init__(self, index: Value) -> None:
+        super().__init__(index.expr, index.dtype)
+
+    def __iter__(self) -> Iterator[Value]:  # type: ignore[override]
+        yield Value(self.expr, self.dtype)
+
+
+def meta_class(cls: type) -> type:
+    """Return a class as it is: its methods are traced where a kernel calls them."""
+    return cls
 
 
 def without_meaning(name: str) -> Callable[..., None]:
@@ -160,6 +309,17 @@ def without_meaning(name: str) -> Callable[..., None]:
 
     hint.__name__ = name
     return hint
+
+
+def saturating(launch: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a launch in which values stored as 8-bit floats saturate, as in `cast`."""
+
+    @functools.wraps(launch, updated=())
+    def call(*args: Any, **keywords: Any) -> Any:
+        current("T.Kernel").saturates = True
+        return launch(*args, **keywords)
+
+    return call
 
 
 def tolerant(function: Callable[..., Any], dropped: Mapping[str, str]) -> Callable[..., Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import enum
+import functools
+import itertools
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tile_core.abi.signature import Signature
+from tile_core.abi.signature import Param, Signature
 from tile_core.compat.types import Array
 from tile_core.dtypes import dtype
 from tile_core.errors.launch import MissingArgument
@@ -117,13 +119,29 @@ def _supplied(
 
 def there_for(kernel: Kernel, array: Array) -> Any:
     """Return an input in the kernel's memory, a torch tensor if the program uses torch."""
-    torch = sys.modules.get("torch")
     if not hasattr(array, "__array_interface__") or hasattr(array, "detach"):
         return array
-    if torch is None:
-        return there(kernel.adapter, array)
-    kind = dtype(array.dtype)
+    moved = functools.partial(there, kernel.adapter)
+    return moved(array) if sys.modules.get("torch") is None else _as_torch(array, moved)
+
+
+def get_tensor_supply(supply_type: TensorSupplyType = TensorSupplyType.Integer) -> Callable[[Any], Any]:
+    """Return a function from a parameter to a random tensor of torch."""
+    seeds = itertools.count()
+
+    def supplied(param: Any) -> Any:
+        import torch
+
+        one = Param("X", "tensor", str(param.dtype), tuple(map(int, param.shape)))
+        (values,) = numbers_of(Signature("get_tensor_supply", (one,)), supply_type, next(seeds))
+        return _as_torch(values, lambda array: array).to("cuda" if torch.cuda.is_available() else "cpu")
+
+    return supplied
+
+
+def _as_torch(array: Array, moved: Callable[[Array], Any]) -> Any:
+    torch, kind = sys.modules["torch"], dtype(array.dtype)
     if kind.storage == kind:
-        return torch.from_dlpack(there(kernel.adapter, array))
+        return torch.from_dlpack(moved(array))
     bits = array.view("int16" if kind.bits == 16 else "uint8")  # torch takes only those from NumPy
-    return torch.from_dlpack(there(kernel.adapter, bits)).view(kind.as_torch())
+    return torch.from_dlpack(moved(bits)).view(kind.as_torch())

@@ -8,7 +8,7 @@ from __future__ import annotations
 import fnmatch
 from collections.abc import Sequence
 
-from tile_core.errors.guess import nearest
+from tile_runtime.errors.guess import nearest
 
 _FENCES = "fences between products and threads are placed by tile"
 _REGISTERS = "the target's compiler distributes registers; results do not depend on it"
@@ -17,9 +17,14 @@ _REGISTERS = "the target's compiler distributes registers; results do not depend
 HINTS = {
     "annotate_consumer_reg_alloc": _REGISTERS,
     "annotate_producer_reg_dealloc": _REGISTERS,
+    "annotate_compile_flags": "flags of a vendor's compiler; options of the target have names of their own",
     "annotate_min_blocks_per_sm": _REGISTERS,
+    "annotate_pass_configs": "notes for another compiler's passes",
+    "annotate_ws_schedule": "tile chooses the roles of warps; results do not depend on them",
+    "annotate_restrict_buffers": "whether arrays overlap is checked at every call",
     "dec_max_nreg": _REGISTERS,
     "disable_warp_group_reg_alloc": _REGISTERS,
+    "func_attr": "notes for another compiler's passes",
     "inc_max_nreg": _REGISTERS,
     "no_set_max_nreg": _REGISTERS,
     "set_max_nreg": _REGISTERS,
@@ -31,25 +36,18 @@ HINTS = {
     "pdl_trigger": "launches are in order: the next one may not begin earlier than tile lets it",
 }
 
-_NOTES = "notes for another compiler's passes"
 _INSTRUCTION = "tile chooses the instruction; `variant=` demands one by tile's own names"
 
-#: Op or loop -> keyword that is dropped -> the reason. Other ops define such keywords themselves.
+#: Op -> keyword that is dropped -> the reason; `tile_tilelang.parameters` has those of all functions.
 KEYWORDS: dict[str, dict[str, str]] = {
-    **{
-        op: {"annotations": _NOTES}
-        for op in "fill clear transpose cumsum cumprod cummax gather scatter grid Persistent unroll vectorized".split()
-    },
     "copy": {"prefer_instruction": _INSTRUCTION},
     "gemm": {"prefer_instruction": _INSTRUCTION},
-    "tcgen05_gemm": {"annotations": _NOTES},
-    "finalize_reducer": {"annotations": _NOTES, "batch": "how many results are combined at a time"},
+    "tcgen05_gemm": {"annotations": "notes for another compiler's passes"},
 }
 
 _TEXT = "a kernel has one meaning on every target, and foreign code has none"
 _TIR = "it is a statement of the compiler below"
 _BARRIER = "barriers are placed by tile"
-_ROLE = "roles are named by the group that does the work"
 
 #: Hints that tile takes at their word, and refuses where they have none: here they remain hints.
 ONLY_HINTS = frozenset({"pdl_sync", "pdl_trigger", "set_max_nreg"})
@@ -93,18 +91,39 @@ REFUSED = {
         "blocks of one launch do not wait",
         "write T.sync_grid(), which ends the launch, or another T.Kernel",
     ),
-    "get_warp_idx_sync canonical_warp_idx": ("all lanes of a warp agree on it anyway", "write T.get_warp_idx()"),
-    "shuffle_elect elect_one* get_warp_group_idx": ("who issues an operation is the target's choice", "leave it out"),
+    "canonical_warp_idx": ("all lanes of a warp agree on it anyway", "write T.get_warp_idx()"),
+    "elect_one*": ("who issues an operation is the target's choice", "leave it out"),
     "ldg* stg* __ldg": ("loads are as wide as they may be", "write A[i], or T.copy"),
     "fence_*": (_BARRIER, "leave it out: tile orders what depends on each other"),
-    "WSSchedule WSRole ws_op": (_ROLE, "write `with T.ws(0): ...` and `with T.ws(1): ...`"),
+    "clc_*": ("the target distributes blocks", "write T.PersistentTileScheduler(m_tiles, n_tiles)"),
+    "CUDASourceCodeKernel": (_TEXT, "write what it computes in the language"),
+    "make_tensor_from_addr retrieve_ptr isnullptr lookup_param": (
+        "memory is named by buffers",
+        "pass the buffer, or write T.make_tensor(table[i], shape)",
+    ),
+    "print_*": ("one function prints everything", "write T.print(x, msg=...) under `if`"),
+    "get_*_extent get_*_extents": ("it is known while tracing", "write the number that T.Kernel was given"),
+    "make_*_layout get_mma_* get_ldmatrix_* get_swizzle_* alloc_*_desc alloc_tcgen05_*": (
+        "layouts and descriptors are the target's choice",
+        "leave it out, or write T.make_swizzled_layout(buffer)",
+    ),
+    "is_f8f6f4_family is_float4* get_tvm_dtype resolve_torch_storage_dtype validate_gemm_ab_dtypes DataType* *DType": (
+        "element types have attributes",
+        "write T.dtype(name).bits, .is_float, .as_torch()",
+    ),
+    "float4_*_unpacked": ("4-bit floats are packed", "write T.float4_e2m1fn"),
+    "lds[0-9]* sts[0-9]*": ("accesses are as wide as they may be", "write S[i], or T.copy"),
+    "abs2 add2 sub2 mul2 fma2 min2 extract_lane vector* undef": (
+        "values are scalar",
+        "write the scalar arithmetic: it becomes as wide as it may",
+    ),
     "cdiv": ("it is a function of the host", "write T.ceildiv(a, b)"),
     "make_tensor_map *_descriptor *_descriptor_offset": ("descriptors are made by tile", "write T.copy of the tensor"),
     "call_extern call_pure_extern call_intrin call_packed call_* import_source": (
         _TEXT,
         "write what it computes in the language",
     ),
-    "access_ptr address_of tvm_access_ptr": ("memory is named by buffers", "pass the buffer or a slice of it, A[i:j]"),
+    "address_of tvm_access_ptr": ("memory is named by buffers", "pass the buffer or a slice of it, A[i:j]"),
     "ptx_* tvm_* ldmatrix* stmatrix* mma_*": (
         "an instruction of one target",
         "write T.copy and T.gemm: the target chooses instructions",
@@ -113,7 +132,10 @@ REFUSED = {
         "element types are scalar",
         "write the scalar type: loads and stores become as wide as they may",
     ),
-    "block reads writes init match_buffer decl_buffer alloc_buffer attr evaluate LetStmt Let launch_thread env_thread "
+    "comm_reducer allocate frame int_ ir ret tirx tvm PrimExpr IntImm StringImm BufferLoad Shuffle *Frame anylist_* "
+    "TVMBackend* q_multiply_shift* vscale register_object get_let_value has_let_value *_profile_intrinsic "
+    "create_barriers index_to_coordinates block reads writes init match_buffer decl_buffer attr evaluate "
+    "LetStmt Let launch_thread env_thread "
     "sblock* handle Var var": (_TIR, "write T.alloc_shared, T.alloc_fragment, T.Parallel and T.copy"),
     "*Emitter *IntrinEmitter": ("instructions are chosen by tile", "write T.gemm(A, B, C)"),
     "loop_break": ("Python's word is the language's", "write break"),
@@ -123,23 +145,46 @@ REFUSED = {
     ),
 }
 
+_CHOSEN = "write T.gemm and T.copy: the target chooses instructions and layouts"
+
 #: Names of the host interface -> what to write instead.
 _HOST = {
-    "lower": "write tilelang.compile(program, target=...).kernel_source",
-    "engine": "write tilelang.compile(program, target=...).kernel_source",
     "carver": "write the configurations as a list: @tilelang.autotune(configs=[...])",
     "carver.*": "write the configurations as a list: @tilelang.autotune(configs=[...])",
     "contrib": "what it generates for one vendor's compiler, tile builds itself",
     "contrib.*": "what it generates for one vendor's compiler, tile builds itself",
-    "intrinsics": "write T.gemm: the target chooses the instruction",
-    "intrinsics.*": "write T.gemm: the target chooses the instruction",
+    "intrinsics": _CHOSEN,
+    "intrinsics.*": _CHOSEN,
+    "cuda": _CHOSEN,
+    "cuda.*": _CHOSEN,
+    "rocm": _CHOSEN,
+    "rocm.*": _CHOSEN,
+    "metal.*": _CHOSEN,
+    "cache.*": "write tilelang.disable_cache(), or set TILE_CACHE_DIR",
+    "engine": "write tilelang.compile(program, target=...).kernel_source",
+    "engine.*": "write tilelang.compile(program, target=...).kernel_source",
+    "env.*": "set a variable that `tile doctor` lists",
+    "_ffi_api": "it is code of another compiler",
+    "errors": "errors of tile are those of tile_core.errors",
+    "errors.*": "errors of tile are those of tile_core.errors",
+    "jit.adapter.*": "tile's runtimes launch kernels; `tile targets` lists them",
+    "layout.*": _CHOSEN,
+    "math.*": "it is a function of the host: write it in Python",
+    "profiler.*": "write kernel.get_profiler(), or tilelang.profiler.do_bench(f)",
+    "tileop.*": _CHOSEN,
+    "transform.*": "passes of another compiler have no meaning here; leave it out",
+    "utils.*": "it belongs to another compiler; leave it out",
+    "webgpu": "name a target that `tile targets` lists",
+    "webgpu.*": "name a target that `tile targets` lists",
+    "language.*": "write `import tilelang.language as T`, whose names are tile's",
+    "ir.*": "write print(kernel.program)",
+    "utils.pass_diff*": "set TILE_DUMP_DIR to a folder: every pass is written there",
     "quantize": "write the arithmetic with >>, & and T.cast, or pass a type of 4 or 8 bits",
     "quantize.*": "write the arithmetic with >>, & and T.cast, or pass a type of 4 or 8 bits",
     "tools": "write print(kernel.explain()), or `tile explain FILE`",
     "tools.*": "write print(kernel.explain()), or `tile explain FILE`",
     "analysis": "write print(kernel.explain())",
     "env": "write tilelang.disable_cache(), or set a variable that `tile doctor` lists",
-    "tvm": "tile does not pass TVM on: import what is needed from tvm itself",
     "ir": "write print(kernel.program)",
     "nvcc": "print(kernel.kernel_source)",
 }
@@ -153,10 +198,15 @@ def refusal(name: str) -> tuple[str, str] | None:
     return None
 
 
+def known_remedy(name: str) -> str:
+    """Return the replacement of a host name that tile is known to lack, else nothing."""
+    return next((answer for pattern, answer in _HOST.items() if fnmatch.fnmatchcase(name, pattern)), "")
+
+
 def host_remedy(name: str, known: Sequence[str]) -> str:
     """Return the replacement of a name of the host interface."""
-    for pattern, answer in _HOST.items():
-        if fnmatch.fnmatchcase(name, pattern):
-            return answer
+    remedy = known_remedy(name)
+    if remedy:
+        return remedy
     near = nearest(name, list(known))
     return f"did you mean {near[0]}?" if near else f"tile-tilelang has: {', '.join(n for n in known if n[0] != '_')}"

@@ -11,7 +11,7 @@ from tile_core.analysis.point import Conditions, Point
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Operand, Stmt
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.records import dataclass
 
 How = Literal["element", "move", "address", "whole", "tile"]
@@ -209,7 +209,7 @@ class _AccessSearch:
             if type(index) not in _ATOMS:
                 self.expr(index, choices)
         named = call if instruction is None else instruction
-        for write in _WRITES.get(str(structural.attribute(call, "access")), (False, True)):
+        for write in _WRITES.get(str(structural.attribute(call, attributes.ACCESS)), (False, True)):
             self.add(element.source, write, "address", at, choices, call=named, operand=call)
 
     def whole(self, buffer: BufferVar, choices: Conditions, call: Call) -> None:

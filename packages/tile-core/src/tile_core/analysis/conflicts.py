@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from tile_core.analysis.accesses import Access
 from tile_core.analysis.iteration_space import Touched, overlapping_strides
-from tile_core.compat.types import Array, BufferVar, Var
+from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.types import Array, BufferVar, Expr, Stmt, Var
+from tile_core.errors.ops import ParallelRace
 from tile_core.ir import nodes
+from tile_core.ir.names import as_written
+from tile_core.ir.visit import collect
 from tile_core.records import dataclass
 
 _SIZES = (64, 67, 128, 1, 1000, 3, 16, 4099, 17, 255)
@@ -146,12 +150,29 @@ def element_name(access: Access, at: int, unit: int) -> str:
     return f"{access.buffer.name}[{', '.join(str(i) for i in [element, *reversed(found)])}]"
 
 
-def assignments(free: list[Var]) -> Iterator[dict[Var, int]]:
-    """Yield values to try for the unknown variables: one empty assignment if there are none.
+def assignments(
+    accesses: Sequence[Access],
+    loops: Sequence[Stmt],
+    around: Mapping[Var, Expr],
+    inside: Mapping[Var, Expr] | None = None,
+) -> Iterator[dict[Var, int]]:
+    """Yield values to try for unknown variables: one empty assignment if there are none.
 
     A conflict counts if it occurs in all of them. So there are also assignments in which one variable is much smaller,
     or much larger, than the others: relations between sizes that a program relies on hold in one of them.
+
+    Parameters
+    ----------
+    accesses
+        The accesses of one buffer.
+    loops
+        The loops of the executions, and those around them.
+    around
+        Names with their values.
+    inside
+        Those of them that each execution binds; then the others are tried, too, if their values are from memory.
     """
+    free = _free(accesses, loops, around, inside)
     if not free:
         yield {}
         return
@@ -163,6 +184,37 @@ def assignments(free: list[Var]) -> Iterator[dict[Var, int]]:
         for one in free if len(free) > 1 else ():
             yield {v: small if v is one else large for v in free}
             yield {v: large if v is one else max(small, 2) for v in free}
+
+
+def refusal(found: str, sizes: Mapping[str, int], fix: str, node: Stmt) -> ParallelRace:
+    """Return the error about a conflict, which occurs with these sizes, at a statement."""
+    when = f" (with {', '.join(f'{n}={v}' for n, v in sizes.items())})" if sizes else ""
+    where = nodes.where_of(node)
+    return ParallelRace(found=as_written(found + when, where), fix=as_written(fix, where), where=where)
+
+
+def _free(
+    accesses: Sequence[Access], loops: Sequence[Stmt], around: Mapping[Var, Expr], inside: Mapping[Var, Expr] | None
+) -> list[Var]:
+    """Return the variables of unknown value: symbols, scalars, names of loaded values."""
+    within = dict.fromkeys(loop for a in accesses for loop in a.loops)
+    seen = {loop.loop_var for loop in (*loops, *within)} | set(inside or ())
+    parts: list[Expr] = [loop.extent for loop in loops] + [x for loop in within for x in (loop.min, loop.extent)]
+    for a in accesses:
+        parts += [*a.indices, *a.buffer.shape, *(c for c, _ in a.conditions)]
+    parts += (inside or {}).values()
+    found: list[Var] = []
+    while parts:
+        for var in collect(parts.pop(), tirx.Var):
+            if var in seen or tirx.is_buffer_var(var):
+                continue
+            seen.add(var)
+            value = around.get(var)
+            if value is not None and not collect(value, (ir.TensorLoad, ir.Call)):
+                parts.append(value)
+            elif value is None or inside is not None:
+                found.append(var)
+    return sorted(found, key=lambda v: str(v.name))
 
 
 def _columns(rows: AccessRows, unit: int, number: int) -> tuple[Array, ...]:

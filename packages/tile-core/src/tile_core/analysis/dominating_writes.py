@@ -14,10 +14,10 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from tile_core.analysis.accesses import Access, Effects
+from tile_core.analysis.affine import LinearForm, linear_form
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.analysis.flow import Flow
 from tile_core.analysis.point import Point, runs
-from tile_core.analysis.proofs import linear_parts
 from tile_core.compat.tvm import tirx, tvm_ffi
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import nodes
@@ -109,11 +109,11 @@ def _fills(flow: Flow, w: Access, over: Sequence[Stmt]) -> bool:
         while flow.binds.keys() & (names := collect(index, tirx.Var) if not isinstance(index, int) else []):
             index = substitute(index, {v: flow.binds[v] for v in names if v in flow.binds})
         loops = [x for x in left if any(x.loop_var.same_as(v) for v in names)]
-        parts = linear_parts(index, [x.loop_var for x in loops]) if loops else [index]
-        if not parts or any(not isinstance(nodes.as_int(c), int) for c in parts[:-1]):
+        form = linear_form(index, [x.loop_var for x in loops]) if loops else LinearForm((), index)
+        if form is None:
             return False
-        first, covered, size = (nodes.cast(nodes.int_const(0) + e, "int64") for e in (parts[-1], extent, size))
-        for c, loop in sorted(zip(map(nodes.as_int, parts[:-1]), loops, strict=True), key=lambda x: x[0]):
+        first, covered, size = (nodes.cast(nodes.int_const(0) + e, "int64") for e in (form.rest, extent, size))
+        for c, loop in sorted(zip(form.steps, loops, strict=True), key=lambda x: x[0]):
             if c <= 0 or not analyzer.can_prove(covered >= c):
                 return False
             start, count = (nodes.cast(nodes.int_const(0) + e, "int64") for e in (loop.min, loop.extent))

@@ -94,11 +94,14 @@ class Flow:
         return self._whole(self.top, self.body, new)
 
     def _whole(self, points: Sequence[Point], old: Stmt, new: Mapping[Point, Stmt | None]) -> Stmt:
-        found = [new[p] if p in new else self._one(p, new) if p.bodies else p.stmt for p in points]
+        found = [new[p] if p in new else self.rebuilt(p, new) for p in points]
         same = all(s is not None and s.same_as(p.stmt) for s, p in zip(found, points, strict=True))
         return old if same else nodes.seq(found)
 
-    def _one(self, p: Point, new: Mapping[Point, Stmt | None]) -> Stmt:
+    def rebuilt(self, p: Point, new: Mapping[Point, Stmt | None]) -> Stmt:
+        """Return a point's statement with other statements, or none, at points inside."""
+        if p.bodies is None:
+            return p.stmt
         parts = zip(p.parts, bodies_of(p.stmt), strict=True)
         return with_bodies(p.stmt, [self._whole(inside, body, new) for inside, body in parts])
 

@@ -131,7 +131,7 @@ class Space:
         Unknown
             If an index or a condition reads memory.
         """
-        env, happens, dims = self._grid(access.loops)
+        env, happens, dims = self.grid(access.loops)
         for condition, holds in access.conditions:
             happens = happens & (np.asarray(evaluate(condition, env), bool) == holds)
         element: Array = np.int64(0)
@@ -144,7 +144,7 @@ class Space:
         element, iteration, kept = np.broadcast_arrays(np.asarray(element, np.int64), number, happens)
         return Touched(element[kept], iteration[kept], env, kept)
 
-    def _grid(self, loops: Sequence[Stmt]) -> tuple[dict[Var, Array], Array, int]:
+    def grid(self, loops: Sequence[Stmt]) -> tuple[dict[Var, Array], Array, int]:
         """Return the environment of an access under inner loops, which executions happen, and the dimensions."""
         dims = len(self.shape) + len(loops)
         env, happens = dict(self.outer), np.ones((1,) * dims, bool)
@@ -193,10 +193,10 @@ def _along(values: Array, axis: int, dims: int) -> Array:
 
 def _some(extent: int, dims: int, total: int, limit: int = LIMIT) -> Array:
     """Return all indices below an extent, or a sample if there are too many."""
-    return np.arange(extent) if total <= limit else some_of(extent, max(2, int(limit ** (1 / max(1, dims)))))
+    return np.arange(extent) if total <= limit else _sample(extent, max(2, int(limit ** (1 / max(1, dims)))))
 
 
-def some_of(extent: int, budget: int) -> Array:
+def _sample(extent: int, budget: int) -> Array:
     """Return all indices below an extent, or beyond a budget a sample with both ends."""
     if extent <= budget:
         return np.arange(extent)

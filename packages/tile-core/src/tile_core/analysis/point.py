@@ -10,7 +10,7 @@ from tile_core.compat.structural import size
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Node, Stmt
 from tile_core.errors import InternalError
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import role
 from tile_core.records import dataclass
 
@@ -113,15 +113,15 @@ class Point:
 
     def is_part(self) -> bool:
         """Whether only some threads of the block execute what is inside, each for itself (``calls.only``)."""
-        return self.kind == "mark" and self.stmt.attr_key == calls.ONLY and size(self.stmt.node) == 3
+        return self.kind == "mark" and self.stmt.attr_key == attributes.ONLY and size(self.stmt.node) == 3
 
     def is_role(self) -> bool:
         """Whether some threads of the block share the work inside (``calls.only`` with a variable)."""
-        return self.kind == "mark" and self.stmt.attr_key == calls.ONLY and size(self.stmt.node) == 4
+        return self.kind == "mark" and self.stmt.attr_key == attributes.ONLY and size(self.stmt.node) == 4
 
     def is_step(self) -> bool:
         """Whether the threads do not depend on each other inside (``calls.step``)."""
-        return self.kind == "mark" and bool(self.stmt.attr_key == calls.STEP)
+        return self.kind == "mark" and bool(self.stmt.attr_key == attributes.STEP)
 
 
 def is_grid(p: Point) -> bool:

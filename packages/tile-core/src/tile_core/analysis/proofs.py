@@ -12,14 +12,14 @@ from contextlib import AbstractContextManager, nullcontext
 
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.analysis.ranges import Interval, Ranges, whole
-from tile_core.compat.tvm import ir, tirx, tvm, tvm_ffi
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.grammar import SYMBOL_HEADROOM
 from tile_core.ir.visit import collect
 from tile_core.numerics.build import type_name
 
-__all__ = ["Proofs", "linear_parts"]
+__all__ = ["Proofs"]
 
 _LINEAR = (tirx.Add, tirx.Sub, tirx.Mul, tirx.Min, tirx.Max)
 _DIVISIONS = (tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod)
@@ -184,17 +184,6 @@ class Proofs:
                 self.analyzer.bind(var, ir.Range.from_min_extent(*bounds))
             self.ranges.set(var, (max(low, least), min(high, most)))
         return var
-
-
-def linear_parts(e: Expr, variables: list[Var]) -> list[Expr]:
-    """Return the coefficients of variables in a linear index, and the remaining term.
-
-    Nothing if it is not linear.
-    """
-    try:
-        return list(tvm.sym.detect_linear_equation(e, variables))
-    except (tvm.error.InternalError, TypeError, ValueError):  # it computes constants that do not fit
-        return []
 
 
 def _integer(kind: str) -> bool:

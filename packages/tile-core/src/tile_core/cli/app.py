@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -10,18 +12,19 @@ from typing import Annotated, Any
 import typer
 
 from tile_core import __version__
-from tile_core.cli import cache, ci_matrix, ci_summary, demo, doctor, explain, targets, tune
+from tile_core.cli import bench, build_package, cache, debug, demo, doctor, explain, new, targets, tune, verify, why
 from tile_core.cli import compile as compile_command
 from tile_core.cli import run as run_command
+from tile_core.cli.completion import words_of_bash
 from tile_core.cli.console import only_results, show_error, show_warning, verbose
 from tile_core.errors import InternalError, TileError
 from tile_core.renamed_options import RenamedOption
+from tile_runtime.knobs import override
 
 app = typer.Typer(
     name="tile",
     help="tile: one kernel source, every target, right or refused.",
     no_args_is_help=True,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
@@ -29,21 +32,27 @@ app.command("demo")(demo.demo)
 app.command("doctor")(doctor.doctor)
 app.command("targets")(targets.targets)
 app.command("compile")(compile_command.compile_file)
+app.command("build-package")(build_package.build_package)
 app.command("run")(run_command.run_file)
+app.command("verify")(verify.verify_file)
+app.command("bench")(bench.bench_files)
+app.command("debug")(debug.debug_file)
 app.command("tune")(tune.tune_file)
 app.command("explain")(explain.explain_file)
-app.command("ci-matrix")(ci_matrix.ci_matrix)
-app.command("ci-summary")(ci_summary.ci_summary)
+app.command("new")(new.new)
+app.command("why")(why.why)
 app.add_typer(cache.app)
 
 
-def run(arguments: Sequence[str] | None = None) -> int:
+def run(arguments: Sequence[str] | None = None, application: typer.Typer = app) -> int:
     """Run the command line and return its exit status.
 
     Parameters
     ----------
     arguments
         What stands behind ``tile``; those of the process if not given.
+    application
+        The commands, if not those of ``tile``.
 
     Returns
     -------
@@ -51,11 +60,12 @@ def run(arguments: Sequence[str] | None = None) -> int:
         0 if all went well; 1 if a command failed or found a defect; 2 for a command line that is wrong.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    with warnings.catch_warnings(), only_results(given):
+    with warnings.catch_warnings(), only_results(given), words_of_bash(os.environ):
         warnings.showwarning = _warned
         warnings.simplefilter("always", RenamedOption)
         try:
-            return int(app(given, prog_name="tile", standalone_mode=False) or 0)
+            with override(full_traceback=True) if verbose(given) else contextlib.nullcontext():
+                return int(application(given, prog_name=application.info.name or None, standalone_mode=False) or 0)
         except TileError as error:
             return _failed(error, verbose(given))
         except Exception as error:

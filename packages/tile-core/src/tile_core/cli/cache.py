@@ -59,8 +59,8 @@ def prune(
     verbose: Verbose = False,
 ) -> None:
     """Remove the least recently used files, until the rest is small enough."""
-    from tile_core import knobs
     from tile_core.runtime import cache
+    from tile_runtime import knobs
 
     most = knobs.current().cache_max_mb if max_mb is None else max_mb
     _report(cache.prune(most << 20, None if days is None else days * 86400.0))
@@ -93,7 +93,7 @@ def size_text(size: int) -> str:
 def _described(entry: Any) -> dict[str, Any]:
     from tile_core.errors import TileError
     from tile_core.runtime import cache
-    from tile_core.runtime.artefact import from_bytes
+    from tile_runtime.files.artefact import from_bytes
 
     found = {"kind": entry.kind, "key": entry.path.stem, "bytes": entry.bytes, "used": entry.used}
     found |= {"path": str(entry.path), "kernel": "", "target": ""}

@@ -10,13 +10,14 @@ import warnings
 from collections.abc import Callable, Generator, Iterator
 from typing import Literal
 
-from tile_core import __version__, knobs
+from tile_core import __version__
 from tile_core.cli.requirements import requirements
-from tile_core.compat.distributions import version_of
 from tile_core.errors import TileError
-from tile_core.errors.guess import hint
 from tile_core.plugins.versions import satisfies
 from tile_core.records import dataclass
+from tile_runtime import knobs
+from tile_runtime.compat.distributions import version_of
+from tile_runtime.errors.guess import hint
 
 Status = Literal["OK", "missing", "note"]
 
@@ -97,7 +98,12 @@ def distributions() -> Iterator[Check]:
         else:
             yield Check(name, "OK", f"{found} (needs {bounds})")
     if not requirements():
-        yield Check("dependencies", "note", "their bounds are not known: no metadata", "pip install tile-core")
+        yield Check(
+            "dependencies",
+            "note",
+            "their bounds are not known: no metadata",
+            "pip install packages/tile-runtime packages/tile-core",
+        )
 
 
 def tvm_loads() -> Check:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
@@ -14,10 +13,7 @@ from tile_core.cli.console import AsJson, Verbose, print_text
 from tile_core.errors.cli import CannotWrite
 
 if TYPE_CHECKING:
-    from tile_core.abi.signature import Signature
-    from tile_core.ir.program import Program
-    from tile_core.passes.spine import Plan
-    from tile_core.runtime.launches import CompiledLaunch
+    from tile_core.emit.dialect import Dialect
 
 
 def compile_file(
@@ -31,7 +27,7 @@ def compile_file(
     ] = None,
     output: Annotated[
         Optional[Path],  # noqa: UP045
-        typer.Option("--output", "-o", metavar="FILE", help="Write the text to a file."),
+        typer.Option("--output", "-o", metavar="FILE", help="Write the text to a file, or numbered files."),
     ] = None,
     export: Annotated[
         Optional[Path],  # noqa: UP045
@@ -40,15 +36,15 @@ def compile_file(
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
-    """Compile a kernel and print the emitted text (or the lowered program without one).
+    """Compile a kernel and print the emitted text of each launch.
 
-    Needs neither the device nor its toolchain. With --export the toolchain is used if it is there.
+    Without a text it prints the lowered program. Needs neither the device nor its toolchain, whose rules are checked.
+    With --export the toolchain is used if it is there.
     """
     from tile_core.cli.source import find
     from tile_core.compiler import lower, signature_of, source_text
     from tile_core.plugins.contexts import make_context
     from tile_core.plugins.manager import installed
-    from tile_core.runtime.files import write_named
 
     plugins = installed()
     found = find(file, read_arguments(arg))
@@ -59,44 +55,49 @@ def compile_file(
     folders = [dump and dump / f"launch{n}" if len(programs) > 1 else dump for n in range(1, len(programs) + 1)]
     plans = [lower(one, ctx, plugins, folder) for one, folder in zip(programs, folders, strict=True)]
     if export is not None:
+        from tile_core.compiler import compiled_launches
         from tile_core.runtime.export import write_artefact
-        from tile_core.runtime.launches import hidden_of
 
-        stages = _stages(programs, plans, signature)
-        write_artefact(export, signature, stages, hidden_of(stages), ctx.target, plugins)
+        write_artefact(export, signature, compiled_launches(programs, plans, signature), ctx.target, plugins)
         typer.echo(f"{export}: {signature} for {ctx.target.text}", err=True)
         if output is None and not as_json:
             return
-    text = "\n\n".join(map(source_text, plans))
+    texts = list(map(source_text, plans))
     if as_json:
-        text = _json(signature.to_json(), ctx.target.text, text)
-    if output is None:
-        print_text(text)
-        return
+        texts = [_json(signature.to_json(), ctx.target.text, texts)]
+    for number, text in enumerate(texts, 1):
+        launch = f"launch {number} of {len(texts)}: " if len(texts) > 1 else ""
+        if output is None:
+            if launch:
+                typer.echo(f"{launch}{programs[number - 1].name}", err=True)
+            print_text(text)
+        else:
+            file_of = output.with_suffix(f".{number}{output.suffix}") if launch else output
+            _write(file_of, text)
+            typer.echo(f"{file_of}: {launch}{signature} for {ctx.target.text}", err=True)
+    check_texts(plans, plugins.emulation(ctx.target))
+
+
+def check_texts(plans: Sequence[Any], dialect: Dialect | None) -> None:
+    """Refuse texts that break a rule of the device's compiler."""
+    from tile_core.abi.kernel_text import KernelText
+
+    for made in (plan.lowered for plan in plans):
+        if dialect is not None and isinstance(made, KernelText):
+            dialect.check(made.text, made.facts)
+
+
+def _write(file: Path, text: str) -> None:
+    from tile_core.runtime.files import write_named
+
     try:
-        write_named(output, text + "\n")
+        write_named(file, text + "\n")
     except OSError as error:
-        raise CannotWrite(file=output, reason=error.strerror or str(error)) from error
-    typer.echo(f"{output}: {signature} for {ctx.target.text}", err=True)
+        raise CannotWrite(file=file, reason=error.strerror or str(error)) from error
 
 
-def _stages(programs: Sequence[Program], plans: Sequence[Plan], signature: Signature) -> list[CompiledLaunch]:
-    """Return the launches of a kernel as they are exported."""
-    from tile_core.compiler import signature_of
-    from tile_core.runtime.launches import CompiledLaunch
-
-    made = []
-    for one, plan in zip(programs, plans, strict=True):
-        own = signature_of(one) if len(programs) > 1 else signature
-        made.append(CompiledLaunch(one, own, plan.lowered, plan.hidden, functools.partial(_same, plan)))
-    return made
-
-
-def _same(plan: Plan) -> Plan:
-    return plan
-
-
-def _json(signature: dict[str, object], target: str, text: str) -> str:
+def _json(signature: dict[str, object], target: str, texts: Sequence[str]) -> str:
     import json
 
-    return json.dumps({"target": target, "signature": signature, "text": text}, indent=2)
+    whole = "\n\n".join(texts)
+    return json.dumps({"target": target, "signature": signature, "text": whole, "texts": texts}, indent=2)

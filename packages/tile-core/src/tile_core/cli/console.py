@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -20,13 +21,16 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the traceba
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 #: Commands whose output is for programs, with or without ``--json``.
-_FOR_PROGRAMS = frozenset({"ci-matrix", "ci-summary", "compile"})
+_FOR_PROGRAMS = frozenset({"compile"})
 
 #: Where results go while everything else that is printed goes to standard error.
 _results: list[TextIO] = []
 
 #: Columns of output that goes to a file or pipe: rows of tables should stay whole there.
 PIPE_WIDTH = 140
+
+#: Seconds of work before a spinner appears.
+SPINNER_SECONDS = 2.0
 
 
 @contextlib.contextmanager
@@ -55,7 +59,27 @@ def console(stderr: bool = False) -> Console:
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
-    return Console(stderr=stderr, width=width, highlight=False, soft_wrap=False)
+    # In a notebook too, text goes to the stream: rich would make an output of each line.
+    return Console(stderr=stderr, width=width, highlight=False, soft_wrap=False, force_jupyter=False)
+
+
+@contextlib.contextmanager
+def waiting(text: str) -> Iterator[None]:
+    """Show a spinner on the terminal while something takes longer than two seconds."""
+    shown = console(stderr=True)
+    if not shown.is_terminal:
+        yield
+        return
+    status = shown.status(text)
+    timer = threading.Timer(SPINNER_SECONDS, status.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()
 
 
 def print_json(value: object) -> None:
@@ -106,6 +130,7 @@ def show_error(error: TileError, hint: bool = False) -> None:
             text.append(f"{margin} |\n", style="blue")
     if error.help:
         text.append("  = help", style="cyan").append(f": {error.help}\n")
+    text.append("  = more", style="cyan").append(f": tile why {error.code}\n")
     if hint:
         text.append("  = note", style="cyan").append(": --verbose shows the traceback\n")
     # Paths must stay whole, so that a terminal makes links of them: no wrapping.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,14 +14,20 @@ from tile_core.cli.trials import trials
 _STYLE = {"OK": "green", "missing": "bold red", "note": "yellow"}
 
 
-def doctor(as_json: AsJson = False, verbose: Verbose = False) -> None:
+def doctor(
+    device: Annotated[
+        bool, typer.Option("--device", help="Also use the toolchains and run kernels on the devices that are here.")
+    ] = False,
+    as_json: AsJson = False,
+    verbose: Verbose = False,
+) -> None:
     """Check versions, processor, a kernel, backends and settings. Exit code 1 if broken."""
     checks: list[Check] = []
     if as_json:
-        checks = list(all_checks())
+        checks = list(all_checks(device))
         print_json([vars(c) for c in checks])
     else:
-        running = all_checks()
+        running = all_checks(device)
         while (check := _next(running)) is not None:
             checks.append(check)
             _show(check)
@@ -33,10 +39,10 @@ def doctor(as_json: AsJson = False, verbose: Verbose = False) -> None:
         raise typer.Exit(1)
 
 
-def all_checks() -> Iterator[Check]:
+def all_checks(device: bool = False) -> Iterator[Check]:
     """Yield the outcome of every check that earlier failures do not rule out."""
     if (yield from core_checks()):
-        yield from trials()
+        yield from trials(device=True) if device else trials()
         yield from settings()
 
 

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
 from tile_core.cli.arguments import Arguments, File, Options, TargetText, read_arguments, read_options
-from tile_core.cli.console import AsJson, Verbose, console, print_json
+from tile_core.cli.console import AsJson, Verbose, console, print_json, waiting
+from tile_core.errors.cli import CannotWrite
+
+if TYPE_CHECKING:
+    from tile_core.reports.facts import Facts
 
 
 def explain_file(
@@ -11,6 +21,13 @@ def explain_file(
     target: TargetText = "auto",
     arg: Arguments = None,
     option: Options = None,
+    html: Annotated[
+        Optional[Path],  # noqa: UP045 - typer evaluates it on Python 3.10
+        typer.Option("--html", metavar="FILE", help="Write one page: source, schedule, shared memory, layouts."),
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="Print all tables, such as layouts and times of passes.")
+    ] = False,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
@@ -23,9 +40,31 @@ def explain_file(
 
     found = find(file, read_arguments(arg))
     options = read_options(option) or found.options_for(installed().resolve_target(target))
-    launches = explain_launches(found.program, target, options)
+    with waiting("compiling"):
+        launches = explain_launches(found.program, target, options)
+    if html is not None:
+        write_page(html, launches)
     if as_json:
         print_json(joined(launches))
+    if html is not None or as_json:
         return
     for facts in launches:
-        show(facts, console())
+        show(facts, console(), full)
+
+
+def write_page(path: Path, launches: Sequence[Facts]) -> None:
+    """Write a report as a page of HTML.
+
+    Raises
+    ------
+    CannotWrite
+        If the file cannot be written.
+    """
+    from tile_core.reports.page import page_of
+    from tile_core.runtime.files import write_named
+
+    try:
+        write_named(path, page_of(launches))
+    except OSError as error:
+        raise CannotWrite(file=path, reason=error.strerror or str(error)) from error
+    typer.echo(f"{path}: {launches[0].kernel} for {launches[0].target}", err=True)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from tile_core.compat.distributions import requirements_of
 from tile_core.plugins.versions import REQUIREMENT
+from tile_runtime.compat.distributions import requirements_of
 
 
 def requirements() -> Mapping[str, str]:

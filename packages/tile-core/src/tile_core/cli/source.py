@@ -23,8 +23,8 @@ from tile_core.errors.cli import (
     SeveralKernels,
     UnknownArgument,
 )
-from tile_core.errors.guess import hint, nearest
 from tile_core.records import dataclass
+from tile_runtime.errors.guess import hint, nearest
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
@@ -184,15 +184,23 @@ def _no_such(path: Path, tree: ast.Module, module: ModuleType, name: str) -> Non
     raise NoSuchKernel(file=path, name=name, found=", ".join(names) or "none", hint=what)
 
 
+def kernel_functions(tree: ast.Module) -> list[str]:
+    """Return the public functions that are or define kernels, by the text alone."""
+    functions = (node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    names = (node.name for node in functions if any(_is_kernel(inner) for inner in ast.walk(node)))
+    return [name for name in dict.fromkeys(names) if not name.startswith("_")]
+
+
 def _kernels(tree: ast.Module, module: ModuleType) -> list[str]:
     """Names of kernels, or of functions that make one, in the order of the file.
 
     A function counts by its text: only one that defines a kernel inside is called, never any other code of the file.
     """
+    functions = kernel_functions(tree)
     names: dict[str, None] = {}
     for node in tree.body:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            if any(_is_kernel(inner) for inner in ast.walk(node)):
+            if node.name in functions:
                 names[node.name] = None
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]

@@ -8,6 +8,8 @@ import typer
 
 from tile_core.cli.console import AsJson, Verbose, console, print_json, table
 
+_COLUMNS = ("backend", "distribution", "version", "status", "targets", "reason")
+
 
 def targets(
     load: Annotated[bool, typer.Option("--load", help="Load every backend, to see which are broken.")] = False,
@@ -27,7 +29,9 @@ def targets(
         (b.name, b.distribution, b.version, b.status, ", ".join(b.architectures or b.target_kinds), b.reason)
         for b in found
     ]
+    # A column without content says nothing.
+    filled = [n for n in range(len(_COLUMNS)) if any(row[n] for row in rows)]
     out = console()
-    out.print(table(("backend", "distribution", "version", "status", "targets", "reason"), rows))
+    out.print(table([_COLUMNS[n] for n in filled], [[row[n] for n in filled] for row in rows]))
     if not load:
-        out.print("Nothing was imported for this list; --load shows which backends are broken.")
+        out.print("Nothing was imported for this list; --load shows the targets of each, and which are broken.")

@@ -25,7 +25,7 @@ SECONDS = 60.0
 _PROGRAM = "import sys; sys.path[:] = sys.argv[2:]; from tile_core.cli.tryout import main; main(sys.argv[1])"
 
 
-def trials(seconds: float = SECONDS, only: Sequence[str] = ()) -> Iterator[Check]:
+def trials(seconds: float = SECONDS, only: Sequence[str] = (), *, device: bool = False) -> Iterator[Check]:
     """Yield the checks of each installed backend and of other packages (``tile.checks``).
 
     Parameters
@@ -34,11 +34,13 @@ def trials(seconds: float = SECONDS, only: Sequence[str] = ()) -> Iterator[Check
         How long one of them may take.
     only
         Names of subjects, such as ``"backend cpu"``, to try; all of them if there are none.
+    device
+        Whether packages use their devices (``tile.checks.device``).
     """
     done: list[str] = []
     while True:
         before = len(done)
-        with _Child([*only], done) as child:
+        with _Child([*only], done, device) as child:
             yield from child.checks(seconds)
         if child.finished:
             return
@@ -57,13 +59,15 @@ class _Child:
         What to try.
     done
         What not to try any more; what it begins is added.
+    device
+        See `trials`.
     """
 
-    def __init__(self, only: list[str], done: list[str]) -> None:
+    def __init__(self, only: list[str], done: list[str], device: bool) -> None:
         self.done, self.finished, self._overdue = done, False, False
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, json.dumps({"only": only, "done": done}), *sys.path],
+            [sys.executable, "-c", _PROGRAM, json.dumps({"only": only, "done": done, "device": device}), *sys.path],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._errors,
             env={**os.environ, "PYTHONIOENCODING": "utf-8"},
         )  # fmt: skip

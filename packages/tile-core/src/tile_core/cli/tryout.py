@@ -16,19 +16,19 @@ from importlib.metadata import EntryPoint
 from typing import IO, TYPE_CHECKING, Any
 
 from tile_core.cli.checks import Check
-from tile_core.compat import distributions
-from tile_core.compat.distributions import load_entry
 from tile_core.errors import SetupError, TileError, UnsupportedError
 from tile_core.errors import plugins as catalogue
 from tile_core.errors.setup import RuntimeBroken
 from tile_core.plugins import runtimes
 from tile_core.plugins.discovery import BUILTIN
 from tile_core.plugins.versions import check_in_step
+from tile_runtime.compat import distributions
+from tile_runtime.compat.distributions import load_entry
 
 if TYPE_CHECKING:
     from tile_core.plugins.manager import BackendInfo, Plugins
 
-GROUP = "tile.checks"
+GROUP, DEVICE_GROUP = "tile.checks", "tile.checks.device"
 
 Step = tuple[str, Callable[[], Iterable[Check]]]
 
@@ -43,7 +43,7 @@ def main(argument: str) -> None:
             out.write(json.dumps([kind, value]) + "\n")
             out.flush()
 
-        for subject, run in steps():
+        for subject, run in steps(request.get("device", False)):
             if subject in request["done"] or (request["only"] and subject not in request["only"]):
                 continue
             say("begin", subject)
@@ -52,8 +52,8 @@ def main(argument: str) -> None:
         say("finished", None)
 
 
-def steps() -> Iterator[Step]:
-    """Yield the trials, each with its function."""
+def steps(device: bool = False) -> Iterator[Step]:
+    """Yield the trials, each with its function; devices only if requested."""
     yield "packages", damaged
     plugins, problems = installed_backends()
     yield "backends", lambda: problems
@@ -64,6 +64,8 @@ def steps() -> Iterator[Step]:
             yield f"runtime {name}", functools.partial(runtime, plugins, entries)
     for entry in sorted(distributions.entry_points(GROUP), key=lambda e: e.name):
         yield f"package {entry.name}", functools.partial(offered, [entry])
+    for entry in sorted(distributions.entry_points(DEVICE_GROUP), key=lambda e: e.name) if device else ():
+        yield f"device of {entry.name}", functools.partial(offered, [entry])
 
 
 def damaged() -> Iterator[Check]:
@@ -201,6 +203,7 @@ def _use(plugins: Plugins, info: BackendInfo) -> str:
     first = targets[0]
     plugins.emulation(first)
     plugins.testing_names(first)
+    plugins.tilings(first)
     if plugins.runtimes(first):
         tile.compile(_kernel(), first)
     else:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from tile_core.cli.arguments import Arguments, File, Options, read_arguments, read_options
+from tile_core.cli.arguments import Arguments, File, Options, combinations, read_arguments, read_options
 from tile_core.cli.console import AsJson, Verbose, console, print_json, table
 from tile_core.errors import TileError
 from tile_core.errors.cli import MissingPackage, MissingValue, NoScheduler, NotAKernel, NothingToVary
@@ -51,6 +50,7 @@ _Results = Annotated[
 _Warmup = Annotated[Optional[int], typer.Option(min=0, help="Launches before timing.")]  # noqa: UP045
 _Repeat = Annotated[Optional[int], typer.Option(min=1, help="Number of timed samples.")]  # noqa: UP045
 _Check = Annotated[bool, typer.Option(help="Compare each configuration with the program's plain meaning.")]
+_Again = Annotated[bool, typer.Option("--again", help="Measure configurations that were measured before, too.")]
 _Plot = Annotated[Optional[Path], typer.Option(help="Draw the times to this file: .svg, .png, .pdf.")]  # noqa: UP045
 
 
@@ -66,14 +66,15 @@ def tune_file(
     warmup: _Warmup = None,
     repeat: _Repeat = None,
     check: _Check = True,
+    again: _Again = False,
     plot: _Plot = None,
     as_json: AsJson = False,
     verbose: Verbose = False,
 ) -> None:
     """Compile, check and time configurations of a kernel, and show the fastest.
 
-    Configurations are those of @tile.autotune, or of --vary. What was measured before is not measured again: an
-    interrupted search goes on where it was.
+    Configurations are those of @tile.autotune, or of --vary. The best three are measured again with alternating
+    samples. What was measured before is not measured again: an interrupted search goes on where it was.
     """
     if workers is not None and scheduler is not None:
         raise typer.BadParameter("choose one of --workers and --scheduler")
@@ -81,9 +82,12 @@ def tune_file(
         from tile_core.cli import chart
 
         chart.require(plot)
-    name, search, given = _search(file, target, read_options(option), read_arguments(arg), _varied(vary))
+    name, search, given = _search(
+        file, target, read_options(option), read_arguments(arg), combinations("--vary", vary) if vary else None
+    )
     how = {"check": check, "warmup": warmup, "repeat": repeat}
     search = _configured(search, {n: v for n, v in how.items() if v is not None}, results)
+    search.again = again
     with _executor(workers, scheduler) as executor:
         search.executor = executor
         found = _run(name, search, given)
@@ -94,21 +98,6 @@ def tune_file(
         print_json(_json(found, database))
     else:
         _show(found, database, search.supply if isinstance(search.supply, Supply) else Supply({}))
-
-
-def _varied(vary: list[str] | None) -> list[dict[str, object]] | None:
-    """Return all combinations of ``--vary``."""
-    from tile_core.pairs import pairs, value_of
-
-    if not vary:
-        return None
-    values: dict[str, list[object]] = {}
-    for name, value in pairs("--vary", vary, "block_M=64,128").items():
-        if isinstance(value, str):
-            values[name] = [value_of(part.strip()) for part in value.split(",")]
-        else:
-            values[name] = list(value) if isinstance(value, (tuple, list)) else [value]
-    return [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
 
 
 def _search(
@@ -297,30 +286,65 @@ def _run(name: str, search: AutotunedFunction, given: Mapping[str, object]) -> T
 
 
 def _show(found: Tuned, database: Path | None, supply: Supply) -> None:
+    from tile_core.cli.bench import spread_text
     from tile_core.runtime.bench import time_text
 
     names = list(dict.fromkeys(n for t in found.trials for n in t.config))
-    working = sorted((t for t in found.trials if t.seconds is not None), key=lambda t: t.seconds or 0.0)
+    working = sorted((t for t in found.trials if t.seconds is not None), key=lambda t: (t is not found.won, t.fastest))
     failed = [t for t in found.trials if t.seconds is None]
-    best = working[0].seconds or 0.0
+    best = found.won.seconds or 0.0
+    rates = _rates(found, supply)
     rows = [
-        (*_values(t, names), time_text(t.seconds or 0.0), f"{(t.seconds or 0.0) / best:.2f}", "yes" if t.known else "")
+        (
+            *_values(t, names), time_text(t.seconds or 0.0), spread_text(t.fastest, t.high or t.seconds or 0.0),
+            *rates(t), f"{t.fastest / (found.won.fastest or 1.0):.2f}", "yes" if t.known else "",
+        )
         for t in working
-    ]
+    ]  # fmt: skip
     out = console()
     out.print(f"{found.kernel.signature} for {found.kernel.target}", markup=False)
     sizes = supply.sizes(found.kernel.signature)
     if sizes:
         out.print(f"inputs: random, {', '.join(f'{n} = {v}' for n, v in sizes.items())}", markup=False)
-    out.print(table((*names, "time", "/ best", "known"), rows))
+    columns = (
+        *names,
+        "median",
+        "min to third quartile",
+        "operations",
+        "memory",
+        "share of peak",
+        "min / best",
+        "known",
+    )
+    out.print(table(columns, rows))
     if failed:
         rows = [(*_values(t, names), t.error.splitlines()[0]) for t in failed]
         out.print(table((*names, "why not"), rows))
     known = sum(t.known for t in found.trials)
     won = ", ".join(f"{n}={v!r}" for n, v in found.config.items())
     out.print(f"the fastest of {len(found.trials)}: {won}, {time_text(best)}", markup=False, soft_wrap=True)
+    for tie in found.ties:
+        shown = ", ".join(f"{n}={v!r}" for n, v in tie.config.items())
+        out.print(f"as fast, as far as measured: {shown}", markup=False, soft_wrap=True)
     if database is not None:
         out.print(f"{known} of {len(found.trials)} known before; in {database}", markup=False, soft_wrap=True)
+
+
+def _rates(found: Tuned, supply: Supply) -> Callable[[Trial], tuple[str, str, str]]:
+    """Return a function from an outcome to its rates as texts.
+
+    All configurations do the same work.
+    """
+    from tile_core.cli.bench import peaks_of
+    from tile_core.cli.roofline import Rates
+    from tile_core.tiling.work import work_of
+
+    kernel = found.kernel
+    sizes = {n: v for n, v in supply.sizes(kernel.signature).items() if isinstance(v, int)}
+    if kernel.program is None or len(sizes) != len(kernel.signature.symbols):
+        return lambda trial: ("", "", "")
+    work, peaks = work_of(kernel.program, kernel.signature, sizes), peaks_of(kernel)
+    return lambda trial: Rates("", work, trial.seconds or 0.0, peaks).cells()
 
 
 def _values(trial: Trial, names: list[str]) -> tuple[str, ...]:
@@ -328,7 +352,8 @@ def _values(trial: Trial, names: list[str]) -> tuple[str, ...]:
 
 
 def _json(found: Tuned, database: Path | None) -> dict[str, object]:
-    trials = [{"config": {**t.config}, "seconds": t.seconds, "error": t.error, "known": t.known} for t in found.trials]
+    fields = ("seconds", "low", "high", "error", "known")
+    trials = [{"config": {**t.config}, **{f: getattr(t, f) for f in fields}} for t in found.trials]
     return {
         "kernel": found.kernel.name, "target": found.kernel.target, "signature": found.kernel.signature.to_json(),
         "config": {**found.config}, "trials": trials, "results": None if database is None else str(database),

@@ -10,8 +10,8 @@ import enum
 from collections.abc import Mapping
 from typing import Any
 
-from tile_core.errors.guess import nearest
 from tile_core.errors.language import BadArgument
+from tile_runtime.errors.guess import nearest
 
 #: Names that steer passes of another compiler: whether and how it vectorises, synchronises, specialises, checks.
 _PASSES = """
@@ -97,6 +97,11 @@ def wants_fast_math(hints: Mapping[str, Any]) -> bool:
         if value and key in _REFUSED:
             raise _refusal(f"pass_configs[{key}]", repr(value), "nothing of the kind", _REFUSED[key])
     return bool(configs.get("TL_ENABLE_FAST_MATH")) and not configs.get("TL_DISABLE_FAST_MATH")
+
+
+def is_request(key: Any) -> bool:
+    """Return whether a key of ``pass_configs`` has another form here: reports, dumps, flags."""
+    return _known(key) in _REFUSED
 
 
 def _known(key: Any) -> str:

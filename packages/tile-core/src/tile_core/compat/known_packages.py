@@ -4,15 +4,8 @@ from __future__ import annotations
 
 import fnmatch
 
-# Target kind -> distribution.
-KINDS = {
-    "cuda": "tile-cuda",
-    "metal": "tile-metal",
-    "rocm": "tile-rocm-stub",
-}
-
-# Runtime -> distribution.
-RUNTIMES = {"emulator": "tile-emulator"}
+from tile_runtime.compat.packages import KINDS as KINDS
+from tile_runtime.compat.packages import RUNTIMES as RUNTIMES
 
 # Pattern of names of `T` -> distribution; the first that matches counts.
 NAMES = {
@@ -53,6 +46,14 @@ NAMES = {
 
 # Distribution -> backend name, which is the name of its entry point.
 BACKENDS = {distribution: kind for kind, distribution in KINDS.items()}
+
+#: Import names of all packages of the repository.
+PACKAGES = frozenset(
+    name.replace("-", "_")
+    for name in (
+        *("tile-core", "tile-jax", "tile-runtime", "tile-tilelang", "tile-torch"), *KINDS.values(), *RUNTIMES.values()
+    )
+)  # fmt: skip
 
 
 def distribution_of(name: str) -> str | None:

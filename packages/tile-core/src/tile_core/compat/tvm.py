@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from tile_core.compat import crossing as _crossing
-from tile_core.compat import exits as _exits
+from tile_runtime.compat import exits as _exits
 
 #: Optional imports of TVM and its FFI, which work without them. They take tensors of torch, and streams with a type,
 #: in either case. ``disco`` is not in the wheel; finding that out takes TVM a tenth of a second.

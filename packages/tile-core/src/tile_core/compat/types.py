@@ -1,12 +1,18 @@
-"""Names of TVM and NumPy objects for annotations.
+"""Names of TVM objects for annotations, and of those of ``tile_runtime.types``.
 
 TVM has no types that a checker could see, so each of these is ``Any`` to it. They document the type for readers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeAlias
+
+from tile_runtime.types import Argument as Argument
+from tile_runtime.types import Array as Array
+from tile_runtime.types import DTypeLike as DTypeLike
+from tile_runtime.types import Torch as Torch
+from tile_runtime.types import TorchTensor as TorchTensor
 
 Expr: TypeAlias = Any
 """An expression of the IR: ``ir.Expr``. As an operand, a Python number is accepted as a constant."""
@@ -38,29 +44,11 @@ Call: TypeAlias = Any
 Operand: TypeAlias = Any
 """An operand of a tile op in a program: a region, decoded to ``ops.base.View`` in an ``OpCall``, or an expression."""
 
-Attribute: TypeAlias = Any
-"""An attribute of a tile op or a loop: a number, text, or an array or map of TVM of them."""
-
-Attrs: TypeAlias = Mapping[str, Attribute]
-"""The attributes of a tile op or a loop by name."""
-
 Span: TypeAlias = Any
 """A place in the source: ``ir.Span``, or ``None``."""
 
 PrimFunc: TypeAlias = Any
 """A function: ``tirx.PrimFunc``."""
-
-Array: TypeAlias = Any
-"""A NumPy array, or one of NumPy's scalars where an array has rank 0."""
-
-Argument: TypeAlias = Any
-"""What a kernel is called with: an array of any library, a number, or a pointer."""
-
-Torch: TypeAlias = Any
-"""The module ``torch``."""
-
-TorchTensor: TypeAlias = Any
-"""A tensor of torch."""
 
 ForKind: TypeAlias = Any
 """How a loop runs: ``tirx.ForKind``."""
@@ -73,6 +61,3 @@ Coordinate: TypeAlias = Any
 
 TvmAnalyzer: TypeAlias = Any
 """TVM's own analyzer, ``sym.Analyzer``; see ``analysis/analyzer.py``."""
-
-DTypeLike: TypeAlias = Any
-"""An element type by any of its names: ``T.float16``, text, or a type of NumPy, ml_dtypes or torch."""

@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tile_core.compat.exits import check_thread
 from tile_core.compat.tvm import ir, reason_of, tirx, tvm
 from tile_core.compat.types import Expr, PrimFunc
 from tile_core.cpu.counters import hide_counters
+from tile_core.cpu.dots import imported
 from tile_core.cpu.flatten import flatten
 from tile_core.cpu.floor_division import lower_floors
+from tile_core.cpu.heap import use_heap
 from tile_core.cpu.intrinsics import lower_intrinsics
 from tile_core.cpu.isa import Isa, without
 from tile_core.cpu.long_code import cut_long_code
@@ -22,11 +23,12 @@ from tile_core.cpu.ramps import restore_ramps
 from tile_core.cpu.spill import spill, spill_bindings
 from tile_core.cpu.unroll import bound_unrolling, statements_of
 from tile_core.errors import InternalError, TileError
-from tile_core.errors.interrupts import passed_on
 from tile_core.ir.visit import collect
 from tile_core.passes import wrapping
 from tile_core.passes.float_rules import reveal
 from tile_core.passes.scalars import PARTIAL, require_defined
+from tile_runtime.compat.exits import check_thread
+from tile_runtime.errors.interrupts import passed_on
 
 ENTRY = "main"
 #: Statement counts above which LLVM optimises at a lower level: its time grows superlinearly.
@@ -47,7 +49,7 @@ _UNSOUND = (
 )
 
 
-def build(func: Expr, isa: Isa, steps: list[tuple[str, float]] | None = None) -> Any:
+def build(func: Expr, isa: Isa, steps: list[tuple[str, float]] | None = None, *, plain: bool = False) -> Any:
     """Compile a lowered function.
 
     Parameters
@@ -58,6 +60,8 @@ def build(func: Expr, isa: Isa, steps: list[tuple[str, float]] | None = None) ->
         The processor to compile for.
     steps
         Receives the name of each step and the seconds that it took.
+    plain
+        Keep the function's parameters as those of a C function, which needs nothing of TVM but the parallel launch.
 
     Returns
     -------
@@ -69,14 +73,14 @@ def build(func: Expr, isa: Isa, steps: list[tuple[str, float]] | None = None) ->
     InternalError
         If TVM refuses the function, which earlier passes must prevent.
     """
-    module = _built(func, isa, isa.fma, steps)
+    module = _built(func, isa, isa.fma, steps, plain)
     text = module.inspect_source("ll") if isa.fma or isa.name == "avx512" else ""
     while off := unsound(text, isa):
         isa = without(isa, off)
-        module = _built(func, isa, isa.fma, steps)
+        module = _built(func, isa, isa.fma, steps, plain)
         text = module.inspect_source("ll")
     if isa.fma and _FATAL in text:
-        module = _built(func, isa, False, steps)
+        module = _built(func, isa, False, steps, plain)
     return module
 
 
@@ -87,15 +91,16 @@ def unsound(text: str, isa: Isa) -> tuple[str, ...]:
     return tuple(off for form, off in _UNSOUND if off not in isa.mattr and form.search(text))
 
 
-def _built(func: Expr, isa: Isa, canonicalize: bool, steps: list[tuple[str, float]] | None) -> Any:
+def _built(func: Expr, isa: Isa, canonicalize: bool, steps: list[tuple[str, float]] | None, plain: bool) -> Any:
     described = {**isa.target(), **_effort(statements_of(func.body))}
     target = tvm.target.Target(described, host=described)
     try:
         with tvm.transform.PassContext(opt_level=3), target:
+            func = func.with_body(imported(func.body, isa))
             module = ir.IRModule({ENTRY: func.with_attr("target", target).with_attr("global_symbol", ENTRY)})
             llvm = tvm.get_global_func("target.build.llvm")
             for name, step in [
-                *((str(p.info.name), p) for p in _passes(canonicalize)),
+                *((str(p.info.name), p) for p in _passes(canonicalize, plain)),
                 ("LLVM", lambda m: llvm(m, target)),
             ]:
                 check_thread()
@@ -131,7 +136,7 @@ def index_passes() -> list[Any]:
     ]
 
 
-def _passes(canonicalize: bool) -> list[Any]:
+def _passes(canonicalize: bool, plain: bool) -> list[Any]:
     # No StmtSimplify: it folds x * 0, x - x and x + 0 of floats, which are not those constants for NaN, Inf and -0.
     # Integer arithmetic is simplified by LLVM all the same. No FlattenBuffer, which is wrong on indices, and no
     # LowerIntrin, which fails or takes minutes on some: docs/tvm.md.
@@ -139,10 +144,9 @@ def _passes(canonicalize: bool) -> list[Any]:
     products = functools.partial(reveal_products, canonicalize=canonicalize)
     return [
         *index_passes(),
-        t.AnnotateEntryFunc(),
-        t.SplitHostDevice(),
-        t.MakePackedAPI(),
+        *([] if plain else [t.AnnotateEntryFunc(), t.SplitHostDevice(), t.MakePackedAPI()]),
         t.LowerTVMBuiltin(),
+        *([_own("use_heap", lambda f: f.with_body(use_heap(f.body)))] if plain else []),
         _own("lower_intrinsics", _lowered),
         _own("reveal", lambda f: f.with_body(spill(wrapping.reveal(products(reveal(f.body)))))),
         _own("hide_counters", lambda f: f.with_body(hide_counters(f.body))),

@@ -6,14 +6,16 @@ import threading
 from collections.abc import Callable
 from typing import NoReturn
 
+from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import Argument, Call, Expr, Stmt
+from tile_core.cpu.grid import threads_of
 from tile_core.errors.base import TileError, Where
-from tile_core.errors.interrupts import passed_on
-from tile_core.errors.launch import DeviceAssertFailed
-from tile_core.ir import nodes
+from tile_core.errors.launch import DeviceAssertFailed, asserted
+from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.visit import StmtRewriter, collect
 from tile_core.ops.base import OpCall, View
+from tile_runtime.errors.interrupts import passed_on
 
 _PUT, _SHOW, _FAIL = "tile.cpu.put", "tile.cpu.show", "tile.cpu.fail"
 
@@ -31,15 +33,46 @@ def calls_back(body: Stmt) -> bool:
     return any(nodes.is_tile_call(c, n) for c in collect(body, ir.Call) for n in ("print", "device_assert"))
 
 
+def name_threads(body: Stmt) -> Stmt:
+    """Add the thread to the locations of prints, in kernels that name their threads."""
+    if not calls_back(body) or not uses_threads(body):
+        return body
+    x, y, _ = threads_of(body)
+    linear = calls.thread_index(2) * (x * y) + calls.thread_index(1) * x + calls.thread_index(0)
+    return _NameThreads(linear).stmt(body)
+
+
+class _NameThreads(StmtRewriter):
+    def __init__(self, thread: Expr) -> None:
+        self.thread = thread
+
+    def visit_Evaluate(self, s: Stmt) -> Stmt:
+        if not any(nodes.is_tile_call(s.value, name) for name in ("print", "device_assert")):
+            return s
+        call = OpCall.decode(s)
+        if not call.attrs.get(attributes.AT):
+            return s
+        count, args = int(call.attrs[attributes.LOCATED]), list(s.value.args)
+        notes = {
+            **call.attrs,
+            attributes.AT: f"{call.attrs[attributes.AT]}, thread {{}}",
+            attributes.LOCATED: count + 1,
+        }
+        made = nodes.tile_call(call.name, [*args[:count], self.thread, *args[count:]], notes)
+        return tirx.Evaluate(made, s.span)
+
+
 class _LowerDebug(StmtRewriter):
     def visit_Evaluate(self, s: Stmt) -> Stmt:
         if nodes.is_tile_call(s.value, "print"):
             return self.show(OpCall.decode(s))
         if nodes.is_tile_call(s.value, "device_assert"):
             call = OpCall.decode(s)
-            where = call.where or Where("", 0)
-            fail = packed(_FAIL, str(call.attrs["message"]), where.file, nodes.int_const(where.line))
-            return tirx.IfThenElse(tirx.Not(call.args[0]), tirx.Evaluate(fail), None, s.span)
+            where, count = call.where or Where("", 0), int(call.attrs.get(attributes.LOCATED, 0))
+            texts = (str(call.attrs[attributes.MESSAGE]), str(call.attrs.get(attributes.AT, "")), where.file)
+            fail = tirx.Evaluate(packed(_FAIL, *texts, nodes.int_const(where.line)))
+            values = [_put(a) for a in call.args[:count]]
+            return tirx.IfThenElse(tirx.Not(call.args[count]), nodes.seq([*values, fail]), None, s.span)
         return s
 
     def show(self, call: OpCall) -> Stmt:
@@ -51,7 +84,9 @@ class _LowerDebug(StmtRewriter):
             else:
                 parts.append(_put(arg))
                 shapes.append("")
-        parts.append(tirx.Evaluate(packed(_SHOW, str(call.attrs["format"]), ",".join(shapes))))
+        at = str(call.attrs.get(attributes.AT, ""))
+        text = f"{at}: {call.attrs[attributes.FORMAT]}" if at else str(call.attrs[attributes.FORMAT])
+        parts.append(tirx.Evaluate(packed(_SHOW, text, ",".join(shapes))))
         return nodes.seq(parts)
 
 
@@ -97,15 +132,19 @@ def _show_items(text: str, shapes: str) -> None:
     print(str(text).format(*shown), end="", flush=True)
 
 
-def _fail(message: str, file: str, line: int) -> None:
+def _fail(message: str, at: str, file: str, line: int) -> None:
     where = Where(str(file), int(line))
-    failed(DeviceAssertFailed(message=str(message) or "the condition is false", where=where))
+    values, _items.values = getattr(_items, "values", []), []
+    failed(DeviceAssertFailed(message=asserted(str(message), str(at).format(*values)), where=where))
 
 
 def failed(error: TileError) -> NoReturn:
-    """Raise an error of a launch in its function; the launch reraises it."""
+    """End a launch with an error's text.
+
+    A launch from Python raises the error itself.
+    """
     _items.failure = error
-    raise error
+    raise RuntimeError(str(error))
 
 
 def with_failures(entry: Callable[..., object]) -> Callable[..., object]:

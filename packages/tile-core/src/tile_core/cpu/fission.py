@@ -17,7 +17,7 @@ from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.cpu.deferred_steps import DeferredStep, Keep, Restore
 from tile_core.cpu.warp_calls import has_warp_call, hoist
 from tile_core.errors.ops import DivergentBarrier
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, collect, loads_of, map_expr, replace_for, role, statements
 from tile_core.ir.warp import WARP_CALLS
@@ -112,7 +112,7 @@ class Threads:
 
     def meets(self, s: Stmt) -> bool:
         """Whether a statement contains a synchronization point."""
-        if isinstance(s, tirx.AttrStmt) and s.attr_key == nodes.OP_MARK:
+        if isinstance(s, tirx.AttrStmt) and s.attr_key == attributes.OP_MARK:
             return not varies(s, self.varying)
         if isinstance(s, tirx.For) and role(s) == "parallel":
             return True
@@ -120,7 +120,7 @@ class Threads:
             if nodes.is_tile_call(call) and str(call.op.name)[5:] in {"sync_threads", "sync_warp", *WARP_CALLS}:
                 return True
         inner = [x for x in collect(s, (tirx.AttrStmt, tirx.For)) if not x.same_as(s)]
-        return any(self.meets(x) for x in inner if isinstance(x, tirx.For) or x.attr_key == nodes.OP_MARK)
+        return any(self.meets(x) for x in inner if isinstance(x, tirx.For) or x.attr_key == attributes.OP_MARK)
 
     def splits(self, s: Stmt) -> bool:
         """Whether a statement cannot stay inside one loop over threads."""
@@ -220,7 +220,7 @@ class _PerThread(StmtRewriter):
         return e.args[0] if nodes.is_tile_call(e, "per_thread") else e
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
-        return self.stmt(s.body) if s.attr_key == nodes.OP_MARK else super().visit_AttrStmt(s)
+        return self.stmt(s.body) if s.attr_key == attributes.OP_MARK else super().visit_AttrStmt(s)
 
     def visit_BufferStore(self, s: Stmt) -> Stmt:
         new = super().visit_BufferStore(s)
@@ -242,7 +242,7 @@ class _Strip(StmtRewriter):
     """Drops the marks inside a statement that the block executes once."""
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
-        return self.stmt(s.body) if s.attr_key == nodes.OP_MARK else super().visit_AttrStmt(s)
+        return self.stmt(s.body) if s.attr_key == attributes.OP_MARK else super().visit_AttrStmt(s)
 
 
 def _is_barrier(s: Stmt) -> bool:

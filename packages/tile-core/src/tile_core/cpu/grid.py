@@ -6,7 +6,7 @@ import math
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, renamed, role, substitute
 
 #: Stores that one thread makes in the time that it takes to share them.
@@ -31,7 +31,7 @@ def threads_of(body: Stmt) -> tuple[int, int, int]:
     """Return the block's threads along its three axes; ones if the program launches nothing."""
     for loop in collect(body, tirx.For):
         if role(loop) == "grid":
-            threads = annotation(loop, nodes.THREADS)
+            threads = annotation(loop, attributes.THREADS)
             if threads is not None:
                 x, y, z = (int(nodes.as_int(t)) for t in threads)
                 return x, y, z

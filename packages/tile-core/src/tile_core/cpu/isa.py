@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
 from tile_core.compat.tvm import tvm
 from tile_core.records import dataclass
+from tile_runtime.cpu.processor import hidden, lacking
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Isa:
         LLVM's name of the CPU.
     mattr
         LLVM feature flags to add to those of ``mcpu``.
+    features
+        LLVM's features that stand for instructions of products.
     """
 
     name: str
@@ -39,6 +43,7 @@ class Isa:
     fp16_conversion: bool
     mcpu: str
     mattr: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
 
     def lanes(self, bits: int) -> int:
         """Elements of ``bits`` bits that one vector register holds (at least one)."""
@@ -60,11 +65,7 @@ class Isa:
         triple
             LLVM target triple; this machine's own when not given.
         """
-        described: dict[str, object] = {"kind": "llvm", "mcpu": mcpu}
-        if triple is not None:
-            described["mtriple"] = triple
-        features = tvm.target.codegen.llvm_get_cpu_features(tvm.target.Target(described))
-        return cls.from_features(mcpu, (str(feature) for feature in features))
+        return cls.from_features(mcpu, features_of(mcpu, triple))
 
     @classmethod
     def from_features(cls, mcpu: str, features: Iterable[str]) -> Isa:
@@ -84,6 +85,7 @@ class Isa:
             fp16_conversion=is_arm or "f16c" in have or name == "avx512",
             mcpu=mcpu,
             mattr=widen + unsound,
+            features=tuple(sorted(have & PRODUCTS)),
         )
 
 
@@ -94,8 +96,34 @@ def without(isa: Isa, features: Iterable[str]) -> Isa:
 
 @functools.lru_cache(maxsize=1)
 def detect() -> Isa:
-    """The facts about the CPU of this machine."""
-    return Isa.for_cpu(tvm.target.codegen.llvm_get_system_cpu())
+    """The facts about the CPU of this machine, without instructions that its system disables."""
+    host = str(tvm.target.codegen.llvm_get_system_cpu())
+    off = hidden_here(host)
+    isa = without(Isa.from_features(host, features_of(host).difference(off)), (f"-{f}" for f in off))
+    return replace(isa, features=tuple(f for f in isa.features if f not in lacking(isa.features)))
+
+
+@functools.lru_cache(maxsize=256)
+def features_of(mcpu: str, triple: str | None = None) -> frozenset[str]:
+    """Return LLVM's features of a processor, of this machine's family without a triple."""
+    described = {"kind": "llvm", "mcpu": mcpu}
+    target = tvm.target.Target(described if triple is None else {**described, "mtriple": triple})
+    return frozenset(str(feature) for feature in tvm.target.codegen.llvm_get_cpu_features(target))
+
+
+def hidden_here(host: str) -> list[str]:
+    """Return the features of this machine's processor whose instructions its system disables, sorted."""
+    return hidden([f for f in features_of(host) if INSTRUCTIONS.fullmatch(f)])
+
+
+#: LLVM's features of the instructions in ``dots``.
+PRODUCTS = frozenset({"avx512bf16", "sse4a", "avx512vnni", "avxvnni", "avxvnniint8", "dotprod", "i8mm"})
+#: Features whose instructions LLVM uses in code that does not name them; the others are tuning, or intrinsics only.
+INSTRUCTIONS = re.compile(
+    r"cmov|cx16|sahf|s?sse[\d.]*a?|avx.*|fma4?|xop|f16c|bmi2?|tbm|lzcnt|popcnt|movbe|adx|gfni|vaes|vpclmulqdq"
+    r"|movdiri|egpr|ndd|nf|ccmp|cf|ppx|push2pop2|zu|neon|lse\d*|rdm|dotprod|fullfp16|fp16fml|fptoint|jsconv"
+    r"|complxnum|rcpc.*|bf16|i8mm|sve.*|cssc|mops"
+)
 
 
 # AVX-512DQ is required and then switched off. LLVM 22's pass x86-compress-evex folds "the sign bits as a mask, and the

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Stmt, Var
+from tile_core.cpu.attributes import FUNCTION_SCOPE
 from tile_core.cpu.packing import registers
 from tile_core.cpu.spill import spill_bindings
 from tile_core.cpu.unroll import statements_of
@@ -75,7 +76,7 @@ def _function(part: Sequence[Stmt], whole: bool) -> list[Stmt]:
     allocation, after = registers(1, "int32", "after")
     zero = nodes.int_const(0)
     span = next((x.span for x in collect(nodes.seq(part), tirx.Stmt) if x.span is not None), None)
-    call = tirx.AttrStmt(zero, "compute_scope", ir.StringImm("part"), nodes.seq(part), span)
+    call = nodes.mark(FUNCTION_SCOPE, 0, nodes.seq(part), span, ir.StringImm("part"))
     # The generator gives what follows a function the line of its last statement, and LLVM refuses it, unless another
     # statement has a line of its own. LLVM drops the store.
     return [allocation, call, tirx.BufferStore(after, zero, [zero], span)]

@@ -98,10 +98,10 @@ def micro_gemm(
         jump = None if prefetched_rows is None or depth < split else _jump(rows.row0, split, prefetched_rows)
         return _block(_Call(a.window(0, start), rows, c, m, n, depth, acc, isa, first, jump))
 
-    return _in_order(k, split, clear, part)
+    return in_order(k, split, clear, part)
 
 
-def _in_order(k: int, split: int, clear: bool, part: Callable[[Expr, int, Expr], Stmt]) -> Stmt:
+def in_order(k: int, split: int, clear: bool, part: Callable[[Expr, int, Expr], Stmt]) -> Stmt:
     """Add up chunks of ``k``, of ``split`` products each, in a loop and a remainder.
 
     Only the first chunk clears C.
@@ -135,7 +135,7 @@ class _Call:
 
 
 @dataclass(frozen=True)
-class _Strips:
+class Strips:
     """Strips of ``width`` columns from ``start``; each is covered by ``vectors`` (offset, lanes)."""
 
     start: int
@@ -148,7 +148,7 @@ def _block(call: _Call) -> Stmt:
     if call.b.transposed and call.m <= FEW_ROWS and call.n > 1 and call.k > 1:
         return _dots(call)
     prepared, call = _prepare(call)
-    return sequence(*prepared, *(_strips(call, strips) for strips in _columns(call)))
+    return sequence(*prepared, *(_strips(call, strips) for strips in columns(call.m, call.n, call.acc, call.isa)))
 
 
 def _dots(call: _Call) -> Stmt:
@@ -186,8 +186,8 @@ def _prepare(call: _Call) -> tuple[list[Stmt], _Call]:
     return statements, replace(call, a=a, b=b)
 
 
-def _strips(call: _Call, strips: _Strips) -> Stmt:
-    rows = _rows(call.m, _most_rows(call.isa, len(strips.vectors)))
+def _strips(call: _Call, strips: Strips) -> Stmt:
+    rows = rows_at_once(call.m, most_rows(call.isa, len(strips.vectors)))
 
     def strip(index: Expr) -> Stmt:
         j0 = plus(times(index, strips.width), strips.start)
@@ -302,7 +302,7 @@ def _few_rows(dtype: str, isa: Isa) -> int:
     return 4 if dtype == "float16" and not isa.fp16_conversion else 16
 
 
-def _most_rows(isa: Isa, vectors: int) -> int:
+def most_rows(isa: Isa, vectors: int) -> int:
     """Return the rows of a register tile, beside B, a broadcast and a product.
 
     With fma the product needs no register.
@@ -310,32 +310,33 @@ def _most_rows(isa: Isa, vectors: int) -> int:
     return max(1, min((isa.registers - vectors - (1 if isa.fma else 2)) // vectors, MOST_ROWS))
 
 
-def _rows(m: int, limit: int) -> int:
+def rows_at_once(m: int, limit: int) -> int:
     if m <= limit:
         return m
     return next((r for r in range(limit, limit * 2 // 3 - 1, -1) if m % r == 0), limit)
 
 
-def _columns(call: _Call) -> list[_Strips]:
-    n, lanes = call.n, call.isa.lanes(bits_of(call.acc))
+def columns(m: int, n: int, acc: str, isa: Isa) -> list[Strips]:
+    """Return the columns of a product with ``m`` rows as strips of vectors."""
+    lanes = isa.lanes(bits_of(acc))
     if n < lanes:
         half = 1 << (n.bit_length() - 1)
-        return [_Strips(0, 1, n, ((0, half),) if n == half else ((0, half), (n - half, half)))]
-    total, most = -(-n // lanes), call.isa.registers // 8
-    if call.m <= 2:
+        return [Strips(0, 1, n, ((0, half),) if n == half else ((0, half), (n - half, half)))]
+    total, most = -(-n // lanes), isa.registers // 8
+    if m <= 2:
         most *= 2
     exact = n % lanes == 0
     strips = -(-total // most)
     each = -(-total // strips)
     last = total - each * (strips - 1)
     if last == each and exact:
-        return [_Strips(0, strips, each * lanes, tuple((v * lanes, lanes) for v in range(each)))]
+        return [Strips(0, strips, each * lanes, tuple((v * lanes, lanes) for v in range(each)))]
     if last < 2 and strips > 1:
         strips, last = strips - 1, last + each
     start = each * lanes * (strips - 1)
     edge = tuple((min(v * lanes, n - start - lanes), lanes) for v in range(last))
-    whole = [_Strips(0, strips - 1, each * lanes, tuple((v * lanes, lanes) for v in range(each)))]
-    return [*(whole if strips > 1 else []), _Strips(start, 1, n - start, edge)]
+    whole = [Strips(0, strips - 1, each * lanes, tuple((v * lanes, lanes) for v in range(each)))]
+    return [*(whole if strips > 1 else []), Strips(start, 1, n - start, edge)]
 
 
 def _decoded(tile: Tile2D, decode: UnaryNode | None) -> Tile2D:

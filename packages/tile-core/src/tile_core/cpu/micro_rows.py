@@ -105,10 +105,10 @@ def _group(
     body.append(loop("p", k // lanes, lambda p: step(times(p, lanes))))
     rest = k % lanes
     if rest:
-        body.append(step(k - lanes, lambda total, held: _upper(total, held, rest, lanes)))
+        body.append(step(k - lanes, lambda total, held: upper_lanes(total, held, rest, lanes)))
     for i in range(m):
         rows = [tirx.BufferLoad(accumulators, slots[i, j]) for j in range(width)]
-        made, totals = _added_up(rows, lanes, acc, add)
+        made, totals = added_up(rows, lanes, acc, add)
         body += [*made, *_finish(c, i, j0, accumulators, totals, width, acc, clear)]
     return sequence(*body)
 
@@ -118,12 +118,12 @@ def _vector(tile: Tile2D, i: Expr, j: Expr, lanes: int) -> Expr:
     return tirx.BufferLoad(tile.buffer, [*where[:-1], ramp(where[-1], lanes)])
 
 
-def _upper(total: Expr, held: Expr, count: int, lanes: int) -> Expr:
+def upper_lanes(total: Expr, held: Expr, count: int, lanes: int) -> Expr:
     """The last ``count`` lanes of ``total``; the others of ``held``."""
     return tirx.Shuffle([total, held], [lane if lane >= lanes - count else lanes + lane for lane in range(lanes)])
 
 
-def _added_up(rows: list[Expr], lanes: int, acc: str, add: Accumulate) -> tuple[list[Stmt], Var]:
+def added_up(rows: list[Expr], lanes: int, acc: str, add: Accumulate) -> tuple[list[Stmt], Var]:
     """Return statements and a vector with the sum of the lanes of each row."""
     steps: list[Stmt] = []
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
+from tile_core.cpu.attributes import IN_REGISTERS
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.tile2d import Tile2D, bits_of, cast, element_dtype, loop, plus, ramp, sequence, times, vector_dtype
 
@@ -79,7 +82,7 @@ def registers(count: int, dtype: str, name: str) -> tuple[Stmt, BufferVar]:
     Without the annotation TVM takes local buffers from the workspace heap, where nothing is promoted.
     """
     buffer = tirx.decl_buffer((count,), dtype, name, scope="local", layout=None)
-    return tirx.AllocBuffer(buffer, {"disable_lower_builtin": tirx.IntImm("int32", 1)}), buffer
+    return tirx.AllocBuffer(buffer, {IN_REGISTERS: tirx.IntImm("int32", 1)}), buffer
 
 
 # Side of the square blocks that are transposed in registers: 16 is no faster, and takes longer to compile.
@@ -107,18 +110,39 @@ def _scalar_transpose(panel: Tile2D, tile: Tile2D, rows: int, cols: int, dtype: 
 
 def _block_transpose(panel: Tile2D, source: Tile2D, i0: Expr, j0: Expr, size: int, dtype: str) -> Stmt:
     """Transpose one ``size`` x ``size`` block of ``source`` to ``(i0, j0)`` of the panel."""
+
+    def read(r: int, block: BufferVar) -> Stmt:
+        # Stored row r is logical column r.
+        def one(v: Var) -> Stmt:
+            return tirx.BufferStore(block, converted_read(source, v, r, dtype), [plus(v, r * size)])
+
+        return loop("v", size, one, tirx.ForKind.VECTORIZED)
+
+    def write(r: int, row: Expr) -> Stmt:
+        indices = panel.at(plus(i0, r), j0)
+        return tirx.BufferStore(panel.buffer, row, [*indices[:-1], ramp(indices[-1], size)])
+
+    return block_transpose(read, write, size, dtype)
+
+
+def block_transpose(
+    read: Callable[[int, BufferVar], Stmt], write: Callable[[int, Expr], Stmt], size: int, dtype: str
+) -> Stmt:
+    """Transpose one block in registers.
+
+    Parameters
+    ----------
+    read
+        From a row's number to the statement that stores its elements to a buffer, at ``size`` times the number.
+    write
+        From a number and the row of that number in the transposed block to the statement that stores it.
+    """
     allocation, block = registers(size * size, dtype, "block")
-    statements = [allocation]
 
     def row(r: int) -> list[Expr]:
         return [ramp(r * size, size)]
 
-    for r in range(size):
-        # Stored row r is logical column r.
-        def one(v: Var, r: int = r) -> Stmt:
-            return tirx.BufferStore(block, converted_read(source, v, r, dtype), [plus(v, r * size)])
-
-        statements.append(loop("v", size, one, tirx.ForKind.VECTORIZED))
+    statements = [allocation, *(read(r, block) for r in range(size))]
     distance = size // 2
     while distance:
         # Exchange the off-diagonal quarters of every square of side 2 * distance.
@@ -130,8 +154,4 @@ def _block_transpose(panel: Tile2D, source: Tile2D, i0: Expr, j0: Expr, size: in
             statements += [tirx.Bind(first, tirx.Shuffle(pair, low)), tirx.Bind(second, tirx.Shuffle(pair, high))]
             statements += [tirx.BufferStore(block, first, row(r)), tirx.BufferStore(block, second, row(r + distance))]
         distance //= 2
-    for r in range(size):
-        indices = panel.at(plus(i0, r), j0)
-        indices[-1] = ramp(indices[-1], size)
-        statements.append(tirx.BufferStore(panel.buffer, tirx.BufferLoad(block, row(r)), indices))
-    return tirx.SeqStmt(statements)
+    return tirx.SeqStmt([*statements, *(write(r, tirx.BufferLoad(block, row(r))) for r in range(size))])

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from tile_core.abi.adapter import HOST_DEVICE
-from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
+from tile_core.cpu.attributes import ATTRIBUTES, CALLS_BACK, CODED, DEVICE_ID, DEVICE_TYPE
 from tile_core.cpu.debug import calls_back, lower_debug
 from tile_core.cpu.grid import fuse_grid
 from tile_core.cpu.lane_selects import select_lanes
 from tile_core.cpu.poison import poison
 from tile_core.cpu.products import fence_products
 from tile_core.cpu.read_through import read_through
-from tile_core.cpu.runtime.scalars import coded as coded_scalars
 from tile_core.cpu.scratch import lower_scratch
 from tile_core.cpu.target import isa_of
 from tile_core.cpu.threads import run_threads
@@ -21,6 +22,7 @@ from tile_core.cpu.vectorize import vectorize
 from tile_core.cpu.watch import watch
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.ir.attributes import SAFE_VALUES
 from tile_core.ir.visit import collect, substitute
 from tile_core.numerics.levels import level_of
 from tile_core.passes import scalars
@@ -33,16 +35,28 @@ from tile_core.passes.legalize_math import legalize_math
 from tile_core.passes.lower_break import lower_break
 from tile_core.passes.roles import without_roles
 from tile_core.passes.share import share
-from tile_core.passes.spine import Note, Pass, Plan, Spine
+from tile_core.passes.spine import Pass, Plan, Spine
 from tile_core.passes.wide_indices import wide_index
 from tile_core.passes.wrap_unproven import wrap_unproven
+from tile_core.records import dataclass
+from tile_runtime.cpu.scalars import coded as coded_scalars
 
 if TYPE_CHECKING:
     from tile_core.context import Context
     from tile_core.target import Target
 
-CALLS_BACK: Note[bool] = Note("calls back")
-"""Whether the code calls functions of this process, to print or to fail."""
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CpuPlan(Plan):
+    """A plan for the CPU.
+
+    Attributes
+    ----------
+    calls_back
+        Whether the code calls functions of this process, to print or to fail.
+    """
+
+    calls_back: bool = field(init=False)
 
 
 def pipeline(target: Target, spine: Spine) -> Spine:
@@ -51,6 +65,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     through = Pass("read_through", _read_through, "before lowering: whole tiles show the use of a copy")
     poisoned = Pass("poison", _poison, "first: scratch that the program does not fill keeps its poison")
     products = Pass("products", _products, "after lowering, whose loops are not fused either; before math, which is")
+    spine = spine.declare(*ATTRIBUTES)
     return spine.before("lower_ops", roles, poisoned, through).then(
         products,
         Pass("watch", _watch, "while the accesses of a tensor are those of the program's blocks and atomics"),
@@ -82,7 +97,7 @@ def _scalars(plan: Plan, ctx: Context) -> Plan:
 def _read_through(plan: Plan, ctx: Context) -> Plan:
     if ctx.options.generic:
         return plan
-    return plan.replace(body=read_through(plan.body, plan.program.layouts))
+    return plan.replace(body=read_through(plan.body, plan.program.layouts, isa_of(ctx.target)))
 
 
 def _roles(plan: Plan, ctx: Context) -> Plan:
@@ -108,7 +123,7 @@ def _threads(plan: Plan, ctx: Context) -> Plan:
 
 
 def _debug(plan: Plan, ctx: Context) -> Plan:
-    return plan.note(CALLS_BACK, ctx.options.races or calls_back(plan.body)).replace(body=lower_debug(plan.body))
+    return CpuPlan.extending(plan, calls_back=ctx.options.races or calls_back(plan.body), body=lower_debug(plan.body))
 
 
 def _wrap_unproven(plan: Plan, ctx: Context) -> Plan:
@@ -116,16 +131,16 @@ def _wrap_unproven(plan: Plan, ctx: Context) -> Plan:
 
 
 def _guard(plan: Plan, ctx: Context) -> Plan:
-    return plan.replace(body=guard(plan.body, plan.program.attrs.get("safe_values"), plan.program.symbols.values()))
+    return plan.replace(body=guard(plan.body, plan.program.attrs.get(SAFE_VALUES), plan.program.symbols.values()))
 
 
 def _layouts(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=apply_layouts(plan.body, plan.params, plan.program.layouts))
 
 
-def _grid(plan: Plan, ctx: Context) -> Plan:
+def _grid(plan: CpuPlan, ctx: Context) -> Plan:
     atomics = any(c.call.name.startswith("atomic") for c in plan.choices)
-    ordered = plan[CALLS_BACK] or atomics or _shares_bytes(plan)
+    ordered = plan.calls_back or atomics or _shares_bytes(plan)
     return plan.replace(body=fuse_grid(plan.body, parallel=ctx.options.parallel and not ordered))
 
 
@@ -168,22 +183,22 @@ def _lower_scratch(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=lower_scratch(plan.body))
 
 
-def _function(plan: Plan, ctx: Context) -> Plan:
+def _function(plan: CpuPlan, ctx: Context) -> Plan:
     plan = _alike_dimensions(plan)
     hidden = hidden_symbols(plan)
     params = (*plan.params, *(plan.program.symbols[name] for name in hidden))
     plan = plan.replace(params=params, hidden=hidden)
     if not any(map(tirx.is_buffer_var, params)):
-        plan = plan.replace(body=_on_a_device(plan.body))
-    func = _function_of(plan).with_attr("tirx.noalias", True).with_attr("tile.calls_back", plan[CALLS_BACK])
+        plan = plan.replace(body=on_a_device(plan.body))
+    func = _function_of(plan).with_attr("tirx.noalias", True).with_attr(CALLS_BACK, plan.calls_back)
     coded = {
         str(i): d
         for i, d in coded_scalars([p.dtype if p.kind == "scalar" else None for p in plan.program.params]).items()
     }
-    return plan.replace(lowered=func.with_attr("tile.coded", coded) if coded else func)
+    return plan.replace(lowered=func.with_attr(CODED, coded) if coded else func)
 
 
-def _alike_dimensions(plan: Plan) -> Plan:
+def _alike_dimensions(plan: CpuPlan) -> CpuPlan:
     """Give all extents and strides of a tensor the type of the first."""
     alike: dict[Var, Expr] = {}
     for p in filter(tirx.is_buffer_var, plan.params):
@@ -199,10 +214,10 @@ def _alike_dimensions(plan: Plan) -> Plan:
     return plan.replace(params=tuple(alike.get(p, p) for p in plan.params), body=substitute(plan.body, alike))
 
 
-def _on_a_device(body: Stmt) -> Stmt:
+def on_a_device(body: Stmt) -> Stmt:
     """Return the body with the device of allocations, which TVM otherwise reads from arrays."""
-    for key, value in (("device_type", HOST_DEVICE), ("device_id", 0)):
-        body = tirx.AttrStmt(ir.StringImm(key), key, nodes.int_const(value), body)
+    for key, value in ((DEVICE_TYPE, HOST_DEVICE), (DEVICE_ID, 0)):
+        body = nodes.mark(key, str(key), body, value=nodes.int_const(value))
     return body
 
 

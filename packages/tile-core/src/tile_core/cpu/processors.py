@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import re
-
 from tile_core.compat.tvm import tvm
+from tile_core.cpu.isa import INSTRUCTIONS, Isa, features_of, hidden_here
 
-__all__ = ["is_64_bit", "is_swept", "missing_here"]
+__all__ = ["is_64_bit", "is_swept", "missing_here", "needed"]
 
 #: LLVM's version, and its names of the processors for which a sweep of tests compiles each vector form.
 _LLVM = 22
@@ -34,19 +32,6 @@ _SWEPT = frozenset(
     thunderxt81 thunderxt83 thunderxt88 tsv110
     """.split()
 )
-#: Features whose instructions LLVM uses in code that does not name them; the others are tuning, or intrinsics only.
-_INSTRUCTIONS = re.compile(
-    r"cmov|cx16|sahf|s?sse[\d.]*a?|avx.*|fma4?|xop|f16c|bmi2?|tbm|lzcnt|popcnt|movbe|adx|gfni|vaes|vpclmulqdq"
-    r"|movdiri|egpr|ndd|nf|ccmp|cf|ppx|push2pop2|zu|neon|lse\d*|rdm|dotprod|fullfp16|fp16fml|fptoint|jsconv"
-    r"|complxnum|rcpc.*|bf16|i8mm|sve.*|cssc|mops"
-)
-
-
-@functools.lru_cache(maxsize=256)
-def features_of(mcpu: str) -> frozenset[str]:
-    """Return LLVM's features of a processor of this machine's family."""
-    target = tvm.target.Target({"kind": "llvm", "mcpu": mcpu})
-    return frozenset(str(feature) for feature in tvm.target.codegen.llvm_get_cpu_features(target))
 
 
 def is_64_bit(mcpu: str) -> bool:
@@ -60,7 +45,14 @@ def is_swept(mcpu: str) -> bool:
     return tvm.target.codegen.llvm_version_major() == _LLVM and mcpu in _SWEPT
 
 
-def missing_here(mcpu: str) -> list[str]:
-    """Return the features of a processor whose instructions this machine may lack, sorted."""
+def missing_here(isa: Isa) -> list[str]:
+    """Return the features that code for a processor may need and this machine may lack."""
     host = str(tvm.target.codegen.llvm_get_system_cpu())
-    return sorted(f for f in features_of(mcpu) - features_of(host) if _INSTRUCTIONS.fullmatch(f))
+    have = features_of(host).difference(hidden_here(host))
+    return [f for f in needed(isa) if f not in have]
+
+
+def needed(isa: Isa) -> list[str]:
+    """Return the features whose instructions code for a processor may have, sorted."""
+    off = {name[1:] for name in isa.mattr if name.startswith("-")}
+    return sorted(f for f in features_of(isa.mcpu) - off if INSTRUCTIONS.fullmatch(f))

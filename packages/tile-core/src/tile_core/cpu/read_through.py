@@ -1,8 +1,9 @@
-"""Products of a few rows that read B from global memory, without a copy.
+"""Products that read operands from global memory, without a copy.
 
-``T.copy(B[k0, n0], tile); T.gemm(a, tile, c)`` with few rows in ``a`` uses each element of the tile a few times.
-Writing it to scratch first costs as much as the product. If nothing else uses the tile, the product reads the tensor
-directly where the whole region is in bounds; at the edge the copy fills the tile as before.
+``T.copy(B[k0, n0], tile); T.gemm(a, tile, c)`` with few rows in ``a`` uses each element of the tile a few times, and
+dot products pack both operands in any case. Writing elements to scratch first costs as much as the product, or as the
+packing. If nothing else uses the tile, the product reads the tensor directly where the whole region is in bounds; at
+the edge the copy fills the tile as before. Where only the last iteration of a loop is at the edge, it follows the loop.
 """
 
 from __future__ import annotations
@@ -13,19 +14,21 @@ from collections.abc import Collection
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
+from tile_core.cpu.attributes import INSIDE
+from tile_core.cpu.dots import dot_of
+from tile_core.cpu.isa import Isa
+from tile_core.cpu.merge_steps import inside_of, merge_steps, uses
 from tile_core.cpu.micro_rows import FEW_ROWS
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, collect
+from tile_core.ir.attributes import VARIANT, attributes_of
+from tile_core.ir.visit import StmtRewriter, collect, replace_for, substitute
 from tile_core.ops.base import COUNTED, OpCall, View, is_op
 from tile_core.ops.effects import effects
 
-#: Attribute of a product whose B is an in-bounds region of a tensor.
-INSIDE = "inside"
 
-
-def read_through(body: Stmt, layouts: Collection[str] = ()) -> Stmt:
-    """Return the program with products that read their B in place.
+def read_through(body: Stmt, layouts: Collection[str] = (), isa: Isa | None = None) -> Stmt:
+    """Return the program with products that read their operands in place.
 
     Parameters
     ----------
@@ -33,48 +36,70 @@ def read_through(body: Stmt, layouts: Collection[str] = ()) -> Stmt:
         A program.
     layouts
         Names of buffers with a layout of their own, which are left alone.
+    isa
+        The processor, for its dot products.
     """
     if not any(is_op(s) and str(s.value.op.name) == "tile.gemm" for s in collect(body, tirx.Evaluate)):
         return body
     uses = Counter(collect(body, tirx.Var))
     viewed = {v for d in collect(body, tirx.DeclBuffer) for v in collect(d.data, tirx.Var)}
-    return _ReadThrough(uses, viewed, layouts).stmt(body)
+    return merge_steps(_ReadThrough(uses, viewed, layouts, isa).stmt(body), isa)
 
 
 class _ReadThrough(StmtRewriter):
-    def __init__(self, uses: Counter[Var], viewed: set[Var], layouts: Collection[str]) -> None:
+    def __init__(self, uses: Counter[Var], viewed: set[Var], layouts: Collection[str], isa: Isa | None) -> None:
         self.uses = uses
+        self.isa = isa
         self.viewed = viewed
         self.layouts = layouts
         self.analyzer = Analyzer()
 
     def visit_For(self, s: Stmt) -> Stmt:
-        self.analyzer.bind(s.loop_var, ir.Range.from_min_extent(s.min, s.extent), True)
+        count = nodes.as_int(s.extent)
+        new = self.loop(s, s.extent)
+        if not isinstance(count, int) or count < 2 or not self.is_edge(new.body, s.loop_var):
+            return new
+        inner = self.loop(s, count - 1)
+        if self.is_edge(inner.body, s.loop_var):
+            return new
+        last = substitute(s.body, {s.loop_var: s.min + nodes.int_const(count - 1, nodes.dtype_of(s.loop_var))})
+        inner = replace_for(inner, inner.body, extent=nodes.int_const(count - 1, nodes.dtype_of(s.loop_var)))
+        return nodes.seq([inner, last])
+
+    def loop(self, s: Stmt, extent: Expr) -> Stmt:
+        self.analyzer.bind(s.loop_var, ir.Range.from_min_extent(s.min, extent), True)
         return super().visit_For(s)
+
+    def is_edge(self, body: Stmt, var: Var) -> bool:
+        """Whether a body reads operands in place if a condition on a variable holds."""
+        return isinstance(body, tirx.IfThenElse) and inside_of(body.then_case) != "" and uses(body.condition, var)
 
     def visit_SeqStmt(self, s: Stmt) -> Stmt:
         whole = super().visit_SeqStmt(s)
         steps: list[Stmt] = list(whole.seq)
+        copies: dict[int, list[int]] = {}
         for at, copy in enumerate(steps):
             product = self.product_of(copy, steps[at + 1 :])
             if product is not None:
-                steps[at], steps[at + 1 + product] = None, self.merged(copy, steps[at + 1 + product])
-        return nodes.seq(steps) if None in steps else whole
+                copies.setdefault(at + 1 + product, []).append(at)
+        for product, before in copies.items():
+            steps[product] = self.merged([steps[at] for at in before], steps[product])
+            for at in before:
+                steps[at] = None
+        return nodes.seq([step for step in steps if step is not None]) if copies else whole
 
     def product_of(self, copy: Stmt, after: list[Stmt]) -> int | None:
         """Return the product after a copy that alone uses its tile, as a statement's position."""
         if not is_op(copy) or str(copy.value.op.name) != "tile.copy":
             return None
         call = OpCall.decode(copy)
-        if "variant" in call.attrs or len(call.args) > COUNTED[call.name]:  # a copy that is to stay one
+        if VARIANT in call.attrs or len(call.args) > COUNTED[call.name]:  # a copy that is to stay one
             return None
         src, tile = call.args
         if not self.fits(src, tile):
             return None
         for at, s in enumerate(after):
-            if s is None:
-                continue
-            if _multiplies_few_rows(s, tile):
+            if _multiplies_few_rows(s, tile) or self.takes_words(s, tile):
                 return at
             if _may_write(s, src.buffer):
                 return None
@@ -102,20 +127,33 @@ class _ReadThrough(StmtRewriter):
             and not any(collect(m, (ir.TensorLoad, ir.Call)) for m in src.mins if not isinstance(m, int))
         )
 
-    def merged(self, copy: Stmt, product: Stmt) -> Stmt:
-        """Return the product that reads the tensor, and the copy and product for the edge."""
-        src, _ = OpCall.decode(copy).args
+    def takes_words(self, s: Stmt, tile: View) -> bool:
+        """Whether a statement is a product of a tile by dot products."""
+        if self.isa is None or not _is_product(s):
+            return False
+        call = OpCall.decode(s)
+        a, b, c = call.args[:3]
+        alone = a.buffer.same_as(tile.buffer) != b.buffer.same_as(tile.buffer)
+        operand = a if a.buffer.same_as(tile.buffer) else b
+        large = c.extents[-2] > FEW_ROWS and c.extents[-1] >= self.isa.lanes(32)
+        known = large and dot_of(self.isa, a.dtype, b.dtype, c.dtype) is not None
+        return alone and known and _is_whole(operand, tile, c) and VARIANT not in call.attrs
+
+    def merged(self, copies: list[Stmt], product: Stmt) -> Stmt:
+        """Return the product that reads tensors, and the copies and the product for the edge."""
         call = product.value
-        direct = nodes.tile_call(
-            "gemm",
-            [call.args[0], copy.value.args[0], *list(call.args)[2:]],
-            {**{str(k): v for k, v in dict(call.attrs).items()}, INSIDE: True},
-        )
-        fast = tirx.Evaluate(direct, product.span)
-        bounds = [b for d in range(len(src.extents)) for b in self.open_bounds(src, d)]
+        args, roles, bounds = list(call.args), "", []
+        for copy in copies:
+            src, tile = OpCall.decode(copy).args
+            at = next(i for i in (0, 1) if View.of(args[i]).buffer.same_as(tile.buffer))
+            args[at] = copy.value.args[0]
+            roles += "AB"[at]
+            bounds += [b for d in range(len(src.extents)) for b in self.open_bounds(src, d)]
+        inside = {**attributes_of(call.attrs), INSIDE: "".join(sorted(roles))}
+        fast = tirx.Evaluate(nodes.tile_call("gemm", args, inside), product.span)
         if not bounds:
             return fast
-        return tirx.IfThenElse(tirx.all(*bounds), fast, nodes.seq([copy, product]), product.span)
+        return tirx.IfThenElse(tirx.all(*bounds), fast, nodes.seq([*copies, product]), product.span)
 
     def open_bounds(self, src: View, d: int) -> list[Expr]:
         """Return the unproven ones of ``0 <= min`` and ``min + extent <= shape``."""
@@ -128,14 +166,22 @@ class _ReadThrough(StmtRewriter):
         return [c for c in (tirx.GE(low, zero), tirx.LE(low, size - src.extents[d])) if not self.analyzer.can_prove(c)]
 
 
+def _is_product(s: Stmt) -> bool:
+    return is_op(s) and str(s.value.op.name) == "tile.gemm"
+
+
 def _multiplies_few_rows(s: Stmt, tile: View) -> bool:
-    if not is_op(s) or str(s.value.op.name) != "tile.gemm":
+    if not _is_product(s):
         return False
     call = OpCall.decode(s)
     a, b, c = call.args[:3]
     alone = b.buffer.same_as(tile.buffer) and not a.buffer.same_as(tile.buffer)
-    rows = c.matrix_dims() == (len(c.extents) - 2, len(c.extents) - 1) and c.extents[-2] <= FEW_ROWS
-    return alone and rows and b.extents == tile.extents and "variant" not in call.attrs
+    return alone and c.extents[-2] <= FEW_ROWS and _is_whole(b, tile, c) and VARIANT not in call.attrs
+
+
+def _is_whole(operand: View, tile: View, c: View) -> bool:
+    """Whether an operand is a whole tile, and C's matrix in its last dimensions."""
+    return c.matrix_dims() == (len(c.extents) - 2, len(c.extents) - 1) and operand.extents == tile.extents
 
 
 def _may_write(s: Stmt, buffer: BufferVar) -> bool:

@@ -10,14 +10,13 @@ import math
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
+from tile_core.cpu.attributes import IN_REGISTERS
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, replace_for, role, substitute
 
 #: Buffers up to this many bytes go on the stack, where LLVM may keep them in registers.
 STACK_BYTES = 2048
-#: Keeps TVM from moving a buffer to the heap, so that LLVM can keep it in registers.
-_IN_REGISTERS = "disable_lower_builtin"
 _SCRATCH = ("shared", "local.fragment", "local", "local.var")
 
 
@@ -69,11 +68,11 @@ class _AnnotateScratch(StmtRewriter):
     def visit_AllocBuffer(self, s: Stmt) -> Stmt:
         if s.buffer not in self.placed or nodes.scope_of(s.buffer) != "local":
             return s
-        return tirx.AllocBuffer(s.buffer, {_IN_REGISTERS: nodes.int_const(1)})
+        return tirx.AllocBuffer(s.buffer, {IN_REGISTERS: nodes.int_const(1)})
 
 
 def _placed(alloc: Stmt) -> bool:
-    return bool(alloc.annotations) and _IN_REGISTERS in alloc.annotations
+    return bool(alloc.annotations) and IN_REGISTERS in alloc.annotations
 
 
 def _scope(buffer: BufferVar) -> str:

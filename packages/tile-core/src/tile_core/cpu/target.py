@@ -8,9 +8,9 @@ from typing import Any
 from tile_core.compat.tvm import tvm
 from tile_core.cpu.isa import Isa, detect
 from tile_core.cpu.processors import is_64_bit, is_swept
-from tile_core.errors.guess import nearest
 from tile_core.errors.lowering import UnknownProcessor
 from tile_core.target import Capabilities, Fact, Target, every_atomic
+from tile_runtime.errors.guess import nearest
 
 ISA: Fact[str] = Fact("isa", str)
 

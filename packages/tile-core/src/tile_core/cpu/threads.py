@@ -10,14 +10,15 @@ from __future__ import annotations
 from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import ir
 from tile_core.compat.types import Call, Expr, Stmt, Var
+from tile_core.cpu.debug import name_threads
 from tile_core.cpu.grid import threads_of
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import StmtRewriter, annotation, map_expr, role
 
 
 def run_threads(body: Stmt) -> Stmt:
     """Return the body without thread indices, barriers and warp operations."""
-    body = _BlockIndices().stmt(body)
+    body = name_threads(_BlockIndices().stmt(body))
     if not uses_threads(body):
         return _Unmark().stmt(body)
     from tile_core.cpu.fission import distribute
@@ -29,7 +30,7 @@ class _Unmark(StmtRewriter):
     """Drops the marks of tile ops, which only matter where threads are distinguished."""
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
-        return self.stmt(s.body) if s.attr_key == nodes.OP_MARK else super().visit_AttrStmt(s)
+        return self.stmt(s.body) if s.attr_key == attributes.OP_MARK else super().visit_AttrStmt(s)
 
     def expr(self, e: Expr) -> Expr:
         return map_expr(e, lambda c: c.args[0] if nodes.is_tile_call(c, "per_thread") else c, ir.Call)
@@ -43,7 +44,7 @@ class _BlockIndices(StmtRewriter):
 
     def visit_For(self, s: Stmt) -> Stmt:
         if role(s) == "grid":
-            self.axes[int(annotation(s, nodes.AXIS))] = s.loop_var
+            self.axes[int(annotation(s, attributes.AXIS))] = s.loop_var
         return super().visit_For(s)
 
     def expr(self, e: Expr) -> Expr:

@@ -80,7 +80,7 @@ def _main() -> None:
     described, operators, text = json.loads(sys.stdin.read())
     for name in operators:
         nodes.register_scalar_op(name)
-    isa = Isa(**{**described, "mattr": tuple(described["mattr"])})
+    isa = Isa(**{**described, **{name: tuple(described[name]) for name in ("mattr", "features")}})
     try:
         build(tvm.ir.load_json(text), isa)[ENTRY]
     except InternalError:

@@ -7,13 +7,14 @@ that is not a multiple of the vector runs in halving vectors (15 = 8 + 4 + 2 + 1
 
 from __future__ import annotations
 
-from tile_core.analysis.proofs import linear_parts
+from tile_core.analysis.affine import linear_form
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Call, Expr, Stmt, Var
 from tile_core.cpu.guarded_vectors import decided
 from tile_core.cpu.nibble_loads import halve
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.ir.attributes import ROLE
 from tile_core.ir.visit import StmtRewriter, collect, renamed, replace_for, role, statements, substitute, uses_var
 from tile_core.simt.memory.alignment import factor
 
@@ -86,9 +87,7 @@ class _InLanes(StmtRewriter):
     def visit_For(self, s: Stmt) -> Stmt:
         if not _has_vector_form(s):
             return s
-        return replace_for(
-            s, halve(s.body, s.loop_var), kind=tirx.ForKind.VECTORIZED, annotations={nodes.ROLE: "vectorized"}
-        )
+        return replace_for(s, halve(s.body, s.loop_var), kind=tirx.ForKind.VECTORIZED, annotations={ROLE: "vectorized"})
 
 
 def _split(loop: Stmt, extent: int, lanes: int) -> Stmt:
@@ -161,8 +160,8 @@ def _unit_stride(indices: list[Expr], v: Var, varying: set[Var]) -> bool:
         return False
     if any(x in varying and not x.same_as(v) for x in collect(indices[-1], tirx.Var)):
         return False
-    parts = linear_parts(indices[-1], [v])
-    return bool(parts) and nodes.as_int(parts[0]) == 1
+    form = linear_form(indices[-1], [v])
+    return form is not None and form.steps == (1,)
 
 
 def _varying(loop: Stmt) -> set[Var]:

@@ -21,7 +21,7 @@ from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.cpu.debug import failed, packed, wide
 from tile_core.errors.base import Where
 from tile_core.errors.execution import BlockRace
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import annotation, with_bodies
 from tile_core.passes.check_blocks import is_atomic
 
@@ -49,7 +49,7 @@ class _Watched:
         if is_grid(p):
             if not self.axes:
                 before.insert(0, tirx.Evaluate(packed(_LAUNCH)))
-            self.axes[int(annotation(p.stmt, nodes.AXIS))] = p.stmt.loop_var
+            self.axes[int(annotation(p.stmt, attributes.AXIS))] = p.stmt.loop_var
         parts = [[self.point(x) for x in part] for part in p.parts]
         if p.kind == "while":
             parts[0] = [*before, *parts[0]]
@@ -57,7 +57,7 @@ class _Watched:
             if not any(is_grid(x) for x in p.parts[0]):
                 at = [nodes.cast(self.axes[k], "int64") for k in sorted(self.axes)]
                 parts[0].insert(0, tirx.Evaluate(packed(_BLOCK, *at)))
-            self.axes.pop(int(annotation(p.stmt, nodes.AXIS)))
+            self.axes.pop(int(annotation(p.stmt, attributes.AXIS)))
         return nodes.seq([*before, with_bodies(p.stmt, [nodes.seq(part) for part in parts])])
 
     def _reports(self, p: Point) -> list[Stmt]:

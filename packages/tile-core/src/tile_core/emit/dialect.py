@@ -7,12 +7,13 @@ without importing the emulator. Its C++ headers model the device language on the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
 from tile_core.abi.kernel_text import LaunchFacts, ParamFact
 from tile_core.errors.base import InternalError
+from tile_core.errors.launch import TextRefused
 from tile_core.records import dataclass
 
 
@@ -38,6 +39,11 @@ class Limits:
 def same_text(text: str) -> str:
     """Return the text as it is."""
     return text
+
+
+def no_refusals(text: str) -> tuple[tuple[int, str], ...]:
+    """Return no lines."""
+    return ()
 
 
 def plain_call(facts: LaunchFacts) -> str:
@@ -73,6 +79,8 @@ class Dialect:
         Whether asynchronous operations of the other proxy see writes of threads only after a fence.
     flags
         More flags for the compiler.
+    refusals
+        Lines of a text that the device's compiler refuses although the models accept them, with reasons.
     """
 
     name: str
@@ -84,6 +92,20 @@ class Dialect:
     limits: Limits = field(default_factory=Limits)
     proxies: bool = False
     flags: tuple[str, ...] = ()
+    refusals: Callable[[str], Sequence[tuple[int, str]]] = no_refusals
+
+    def check(self, text: str, launch: LaunchFacts) -> None:
+        """Refuse a text that breaks a rule of the device's compiler.
+
+        Raises
+        ------
+        TextRefused
+            With the line.
+        """
+        for line, reason in self.refusals(text):
+            where = launch.line_map.where(line) or launch.where
+            facts = {"compiler": f"a rule of {self.name}", "part": f"line {line} of the text", "reason": reason}
+            raise TextRefused(kernel=launch.kernel, where=where, **facts)
 
     def __post_init__(self) -> None:
         for header in self.headers:

@@ -22,10 +22,9 @@ from tile_core.ir.access import accesses
 from tile_core.ir.program import cluster_of
 from tile_core.ir.visit import collect
 from tile_core.ops.effects import effects
-from tile_core.passes.spine import Plan
 from tile_core.records import dataclass
+from tile_core.simt.kernel_plan import KernelPlan
 from tile_core.simt.launch.constants import constants_of
-from tile_core.simt.notes import ARENA, BLOCK, GRID, RELIED
 
 
 @dataclass(frozen=True)
@@ -125,7 +124,7 @@ class Launch:
         return ParamFact(names[own], "pointer", element, self.access.get(own, "read"), self.align.get(own, 0))
 
 
-def launch_of(plan: Plan, attributes: Mapping[str, Attribute] | None = None) -> Launch:
+def launch_of(plan: KernelPlan, attributes: Mapping[str, Attribute] | None = None) -> Launch:
     """Return the launch of a fully lowered plan.
 
     Parameters
@@ -135,11 +134,11 @@ def launch_of(plan: Plan, attributes: Mapping[str, Attribute] | None = None) -> 
     attributes
         Facts of the text for the backend's runtimes.
     """
-    program, relied, arena = plan.program, plan[RELIED], plan[ARENA]
+    program, relied, arena = plan.program, plan.relied, plan.arena
     access = accesses(program.func.body, effects)
     return Launch(
-        grid=plan[GRID].extents,
-        block=plan[BLOCK].extents,
+        grid=plan.grid.extents,
+        block=plan.block.extents,
         access={str(v.name): _access(v, access.get(str(v.name), "read")) for v in program.func.params},
         shared_bytes=arena.bytes,
         shared=tuple(SharedArray(a.name, a.offset, a.bytes, a.dtype) for a in arena.arrays),
@@ -161,7 +160,7 @@ def has_tables(body: Stmt) -> bool:
     return any(nodes.dtype_of(b.var) == "handle" for b in collect(body, tirx.Bind))
 
 
-def parameters_of(plan: Plan) -> tuple[Var, ...]:
+def parameters_of(plan: KernelPlan) -> tuple[Var, ...]:
     """Return the parameters of a plan's text: the signature's, then launch symbols."""
     hidden = tuple(plan.program.symbols[name] for name in plan.hidden)
     return (*plan.params, *hidden)

@@ -22,8 +22,7 @@ from tile_core.emit.numbers import Numbers
 from tile_core.emit.text import COMPARE, UNARY, Text, wrapped
 from tile_core.errors.base import InternalError, Where
 from tile_core.errors.lowering import NotExpressible
-from tile_core.ir import nodes
-from tile_core.ir.calls import WORDS
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import annotation, collect
 from tile_core.numerics.levels import FAST, STANDARD
 from tile_core.simt.launch.constants import key_of
@@ -171,11 +170,11 @@ class KernelPrinter(CFamilyEmitter):
 
     def accessed_buffers(self, call: Call) -> list[tuple[Any, int]]:
         """Return the buffers that a call accesses, with the bytes per access."""
-        if nodes.is_tile_call(call, "address") and WORDS in call.attrs:
+        if nodes.is_tile_call(call, "address") and attributes.WORDS in call.attrs:
             return [(call.args[0].source, 4)]
         if not nodes.is_tile_call(call, "move"):
             return []
-        return [(load.source, int(nodes.as_int(call.attrs["bytes"]))) for load in call.args]
+        return [(load.source, int(nodes.as_int(call.attrs[attributes.BYTES]))) for load in call.args]
 
     def before(self, params: Sequence[Var]) -> list[str]:
         """Return the lines before the kernel, when its body is printed."""
@@ -244,7 +243,7 @@ class KernelPrinter(CFamilyEmitter):
 
     def write_For(self, s: Stmt) -> None:
         """Write a counted loop, with its unroll factor if it has one."""
-        partly = s.kind != tirx.ForKind.UNROLLED and annotation(s, "tile.unroll_factor") is not None
+        partly = s.kind != tirx.ForKind.UNROLLED and annotation(s, attributes.UNROLL_FACTOR) is not None
         if partly or s.kind == tirx.ForKind.VECTORIZED:
             self.unroll(s)
         self._order.enter(s)
@@ -327,7 +326,7 @@ class KernelPrinter(CFamilyEmitter):
     def write_move(self, s: Stmt) -> None:
         """Write one access that moves several elements."""
         to, source = s.value.args
-        kind = self.vectors[int(nodes.as_int(s.value.attrs["bytes"]))]
+        kind = self.vectors[int(nodes.as_int(s.value.attrs[attributes.BYTES]))]
         left = f"({self.in_space(to.source)}{kind}*){wrapped(self.address(to), UNARY)}"
         right = f"({self.in_space(source.source)}const {kind}*){wrapped(self.address(source), UNARY)}"
         self.writer.line(f"*{left} = *{right};")

@@ -28,9 +28,9 @@ from tile_core.passes.widen_floats import widen_floats
 from tile_core.records import dataclass
 from tile_core.simt.barrier_proof.check import check_emitted
 from tile_core.simt.barrier_proof.instructions import AsyncInstructions
+from tile_core.simt.kernel_plan import KernelPlan
 from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.memory.launch_assumptions import demanded, given_symbols, levels
-from tile_core.simt.notes import ALIGNED, UNCOVERED
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -66,7 +66,7 @@ class TextTarget:
         Asynchronous instructions, for the proof of the barriers in emitted kernels.
     """
 
-    emit: Callable[[Plan, Context], KernelText]
+    emit: Callable[[KernelPlan, Context], KernelText]
     truncations: frozenset[tuple[str, str]] = frozenset()
     widened: frozenset[str] = frozenset({"float16", "bfloat16"})
     rounds_integers: bool = False
@@ -92,25 +92,25 @@ def with_text(passes: Spine, target: TextTarget) -> Spine:
 
     # Errors in the backend's printer are attributed to the backend: the pass has its name.
     @functools.wraps(target.emit)
-    def text(plan: Plan, ctx: Context) -> Plan:
+    def text(plan: KernelPlan, ctx: Context) -> KernelPlan:
         found = target.emit(_with_given_symbols(plan), ctx)
-        if plan[ALIGNED] != Aligned() and _promises(found):
+        if plan.aligned != Aligned() and _promises(found):
             func = plan.program.func
             tried = levels(func.params)
             weaker = (*tried[1:], Aligned(), demanded(func.body, tried[-1]))
             found = replace(found, general=functools.cache(functools.partial(again, plan, found, ctx, weaker)))
         return plan.replace(lowered=found, source=found.text)
 
-    def again(plan: Plan, first: KernelText, ctx: Context, weaker: Sequence[Aligned]) -> KernelText | None:
+    def again(plan: KernelPlan, first: KernelText, ctx: Context, weaker: Sequence[Aligned]) -> KernelText | None:
         """Return the text of the first assumption that changes it.
 
         Its own general text has the assumptions after it.
         """
         for n, fewer in enumerate(weaker):
-            if fewer == plan[ALIGNED]:
+            if fewer == plan.aligned:
                 continue
             # As written: whether its blocks are clusters depends on what copies may assume.
-            plain = Plan.of(plan.written or plan.program, plan.variants).note(ALIGNED, fewer)
+            plain = KernelPlan.extending(Plan.of(plan.written or plan.program, plan.variants), aligned=fewer)
             try:
                 made: KernelText = whole.run(plain, ctx).lowered
             except VariantRefused:
@@ -136,7 +136,7 @@ def _promises(text: KernelText) -> bool:
     return bool(facts.divides) or any(p.align > sizes[p.name] for p in facts.params if p.kind == "pointer")
 
 
-def _with_given_symbols(plan: Plan) -> Plan:
+def _with_given_symbols(plan: KernelPlan) -> KernelPlan:
     """Return the plan with symbols that are parameters, too, bound to these."""
     symbols = plan.program.symbols
     binds = [
@@ -146,15 +146,15 @@ def _with_given_symbols(plan: Plan) -> Plan:
     return plan.replace(body=nodes.seq([*binds, plan.body])) if binds else plan
 
 
-def _proof(target: TextTarget) -> Callable[[Plan, Context], Plan]:
-    def run(plan: Plan, ctx: Context) -> Plan:
-        return plan.note(UNCOVERED, check_emitted(plan, target.instructions))
+def _proof(target: TextTarget) -> Callable[[KernelPlan, Context], KernelPlan]:
+    def run(plan: KernelPlan, ctx: Context) -> KernelPlan:
+        return plan.replace(uncovered=check_emitted(plan, target.instructions))
 
     return run
 
 
-def _scalars(target: TextTarget) -> Callable[[Plan, Context], Plan]:
-    def run(plan: Plan, ctx: Context) -> Plan:
+def _scalars(target: TextTarget) -> Callable[[KernelPlan, Context], KernelPlan]:
+    def run(plan: KernelPlan, ctx: Context) -> KernelPlan:
         body = scalars.defined(plan, target.truncations, extremes=not target.elementary, flushed=True)
         body = widen_floats(body, target.widened, rounds_integers=target.rounds_integers)
         if target.packed is not None:

@@ -123,36 +123,12 @@ class TargetWithoutDevice(CommandError):
     remedy = "run it on a machine that has one, or emulate it: --runtime emulator; `tile compile` needs no device"
 
 
-class EmptyMatrix(CommandError):
-    """A selection of targets, runtimes and Python versions without jobs."""
-
-    code = "S315"
-    template = "the matrix has no jobs: {what} {found!r} is not one of {known}"
-    remedy = "{hint}"
-
-
-class LargeMatrix(CommandError):
-    """A matrix with more jobs than a service takes."""
-
-    code = "S316"
-    template = "the matrix has {found} jobs; expected at most {limit}"
-    remedy = "choose among them with --target, --runtime and --python; this one has: {targets}"
-
-
-class BadReport(CommandError):
-    """A file that is not a report of the conformance kit or the fuzzer."""
-
-    code = "S317"
-    template = "{file} is not a report of the conformance kit or the fuzzer: {reason}"
-    remedy = "pass files written by pytest --junitxml or by python -m tile_core.testing.fuzz --json"
-
-
 class MissingPackage(CommandError):
     """An option that needs an optional package."""
 
     code = "S318"
     template = "{option} needs {package}, which is not installed"
-    remedy = "pip install 'tile-core[{extra}]'"
+    remedy = "pip install packages/tile-runtime 'packages/tile-core[{extra}]' in a checkout of tile"
 
 
 class NothingToVary(CommandError):
@@ -169,3 +145,35 @@ class NoScheduler(CommandError):
     code = "S320"
     template = "no dask scheduler responds at {address}: {reason}"
     remedy = "start one with `dask scheduler` and pass the address that it prints, such as tcp://10.0.0.1:8786"
+
+
+class BadLevel(CommandError):
+    """A level of numerics that does not exist, or that a target does not have."""
+
+    code = "S321"
+    template = "--level {found}: expected {legal}"
+    remedy = "leave --level out to check all levels that the target has"
+
+
+class UnknownCode(CommandError):
+    """An error code that is not in the catalogue."""
+
+    code = "S322"
+    template = "there is no error code {found}"
+    remedy = "{hint}"
+
+
+class FileExists(CommandError):
+    """A file that ``tile new`` would overwrite."""
+
+    code = "S323"
+    template = "{file} exists already"
+    remedy = "choose another name, another --folder, or remove the file"
+
+
+class BadPackage(CommandError):
+    """A name or version that a package of kernels cannot have."""
+
+    code = "S330"
+    template = "tile build-package: {found!r} is not the {what} of a package"
+    remedy = "write it as {example}"

@@ -5,14 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from tile_core.errors.base import KernelError
-
-
-class UnknownDType(KernelError):
-    """A name or object that is not an element type."""
-
-    code = "K101"
-    template = "{found!r} is not an element type"
-    remedy = "{hint}"
+from tile_runtime.errors.dtypes import UnknownDType as UnknownDType
 
 
 class OutsideKernel(KernelError):
@@ -83,7 +76,10 @@ class StatementOutsideLaunch(KernelError):
 
     code = "K109"
     template = "{kernel}: this statement is outside `with T.Kernel(...)`"
-    remedy = "move it into the kernel's body; in front of it only Python values and scalar parameters are computed"
+    remedy = (
+        "write it inside of `with T.Kernel(blocks, threads=128) as bx:`; in front of that only Python values and "
+        "scalar parameters are computed"
+    )
 
 
 class UsedAfterScope(KernelError):
@@ -235,7 +231,10 @@ class PythonError(KernelError):
 
     code = "K126"
     template = "{kind}: {detail}"
-    remedy = "correct the Python code of the kernel; the original error is the cause of this one"
+    remedy = "{fix}"
+    usual = MappingProxyType(
+        {"fix": "correct the Python code of the kernel; the original error is the cause of this one"}
+    )
 
 
 class BadStore(KernelError):
@@ -285,7 +284,8 @@ class BadReturn(KernelError):
 
     code = "K132"
     template = "{kernel} returns {found}, expected {expected}"
-    remedy = "return tensors made by T.empty, and all of them"
+    remedy = "{fix}"
+    usual = MappingProxyType({"fix": "return tensors made by T.empty, and all of them"})
 
 
 class EscapedVariable(KernelError):

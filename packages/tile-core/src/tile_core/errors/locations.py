@@ -29,7 +29,7 @@ def _caller() -> Where | None:
     """Return the innermost line outside this package; nothing for code without a file."""
     frame = sys._getframe(1)
     while frame is not None:
-        if not str(frame.f_globals.get("__name__", "")).startswith("tile_core."):
+        if not str(frame.f_globals.get("__name__", "")).startswith(("tile_core.", "tile_runtime.")):
             file = frame.f_code.co_filename
             return None if file == "<string>" else Where(file, frame.f_lineno)
         frame = frame.f_back  # type: ignore[assignment]

@@ -30,7 +30,8 @@ class ShapesDiffer(KernelError):
 
     code = "K203"
     template = "T.{op}: {a} has shape {shape_a}, but {b} has shape {shape_b} (extents of 1 are left out)"
-    remedy = "make them equal, for instance by slicing the larger one to {shape_a} or {shape_b}"
+    remedy = "{fix}"
+    usual = MappingProxyType({"fix": "make them equal: slice the larger one, or index one dimension more or less"})
 
 
 class ScopeNotAllowed(KernelError):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
-from tile_core.errors.base import KernelError, SetupError
+from tile_core.errors.base import KernelError
+from tile_runtime.errors.dtypes import TorchMissing as TorchMissing
 
 
 class SparseError(KernelError):
@@ -118,12 +117,3 @@ class BadMetadataRank(SparseError):
     code = "K512"
     template = "metadata must be an array of 8-, 16- or 32-bit integers, found {found}"
     remedy = "pass E as compress returned it"
-
-
-class TorchMissing(SetupError):
-    """torch is required for its tensors or the names of its types."""
-
-    code = "S501"
-    template = "torch is not installed ({reason})"
-    remedy = "install torch, or {instead}"
-    usual = MappingProxyType({"instead": "keep the NumPy arrays that compress returned"})

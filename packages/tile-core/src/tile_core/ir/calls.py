@@ -7,44 +7,9 @@ from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Span, Stmt
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
+from tile_core.ir.attributes import AttrDict
 from tile_core.ir.visit import collect
-
-#: Attribute around a statement inside which the block's threads need no barrier; between two of them they may.
-STEP = "tile.step"
-
-#: Attribute around a region that orders the accesses of some shared buffers itself; its node is the list of these.
-MANAGED = "tile.managed"
-
-#: Attribute of an address, see ``address``.
-WORDS = "words"
-
-
-#: Annotation of a loop whose slots ``simt/launch/strength_reduction.py`` counts.
-RING = "tile.ring"
-
-#: Attribute of a barrier, see ``sync_threads``.
-AFTER_READS = "after_reads"
-
-#: Attribute of an arrival at the barrier of the cluster whose wait is the next statement.
-MEETS = "meets"
-
-#: Annotation of the allocation of a program's own barrier: the arrivals that end a phase of each of its objects.
-ARRIVALS = "tile.arrivals"
-
-#: Attribute of a copy that fills the same place in several blocks of a cluster: a mask of their ranks, in how many
-#: shares they issue it (1: the first of them issues all of it), and the blocks of a cluster along x, y and z.
-BLOCKS = "blocks"
-
-#: Attribute of an arrival, see ``cluster_arrive``.
-RELAXED = "relaxed"
-
-#: Attribute of an address, see ``address``.
-BETWEEN_BLOCKS = "between_blocks"
-
-#: Attribute around parts of a lowered op that operand prefetch may move; the node names the part.
-PART = "tile.part"
-
 
 ASYNC_PROXY = "async"
 """Proxy of an access that is not made as threads access memory."""
@@ -53,17 +18,6 @@ UNTIL_GROUP, UNTIL_PHASE = "group", "phase"
 UNTIL_READ, UNTIL_STORED = "read", "stored"
 """What an access of a copy out of shared memory lasts until: that its source has been read, or that all is stored. The
 first of the threads that execute the op together issues it. The waits are placed, see ``store_wait``."""
-
-#: Attribute around a statement that only the threads of a role execute: its node is name, first thread and count. For
-#: work of ``T.ws`` on a target with threads it goes on with the variable that holds a thread's number in the role: such
-#: a statement is work that its threads share, while of any other each of its threads executes all.
-ONLY = "tile.only"
-
-#: Attribute of an address: the bytes that each thread accesses there.
-CHUNK = "chunk"
-
-#: Attribute around a store of a 4-bit element where another thread may store the other half of the byte.
-SPLIT = "tile.split_byte"
 
 
 def part(which: str, statements: Sequence[Stmt]) -> Stmt:
@@ -77,12 +31,12 @@ def part(which: str, statements: Sequence[Stmt]) -> Stmt:
         parts of ``"last"`` before it touch may be read to. ``"middle"``: a part of the steps between them; copies of a
         later iteration may begin before it. ``"ring"``: empty, but requests slots without divisions.
     """
-    return tirx.AttrStmt(ir.StringImm(which), PART, nodes.int_const(0), nodes.seq(list(statements)))
+    return nodes.mark(attributes.PART, which, nodes.seq(list(statements)))
 
 
 def step(body: Stmt, span: Span = None) -> Stmt:
     """Return a statement marked as one step, whose threads are independent while executing it."""
-    return tirx.AttrStmt(nodes.int_const(0), STEP, nodes.int_const(0), body, span)
+    return nodes.mark(attributes.STEP, 0, body, span)
 
 
 def address(
@@ -115,30 +69,34 @@ def address(
     chunk
         Bytes that the instruction accesses for each thread, as a vector access of that size; 0 if it accesses others.
     """
-    attrs: dict[str, Any] = {"access": access, **({"proxy": proxy} if proxy else {})}
-    attrs |= {**({"until": until} if until else {}), **({"box": list(box)} if box else {})}
-    attrs |= {**({"align": align} if align > 1 else {}), **({BETWEEN_BLOCKS: 1} if between_blocks else {})}
-    attrs |= {**({WORDS: 1} if words else {}), **({CHUNK: chunk} if chunk else {})}
+    attrs: AttrDict = {
+        attributes.PROXY: proxy,
+        attributes.UNTIL: until,
+        attributes.BOX: list(box),
+        attributes.BETWEEN_BLOCKS: int(between_blocks),
+    }
+    attrs |= {attributes.ALIGN: align if align > 1 else 0, attributes.WORDS: int(words), attributes.CHUNK: chunk}
+    attrs = {attributes.ACCESS: access, **{key: value for key, value in attrs.items() if value}}
     return nodes.tile_call("address", [nodes.load(buffer, indices)], attrs, ret="handle")
 
 
 def accessed_as_words(body: Stmt) -> list[BufferVar]:
     """Return the arrays that instructions of a body access as words, once for each access."""
     addresses = [c for c in collect(body, ir.Call) if nodes.is_tile_call(c, "address")]
-    return [c.args[0].source for c in addresses if WORDS in c.attrs]
+    return [c.args[0].source for c in addresses if attributes.WORDS in c.attrs]
 
 
 def move(
     dst: BufferVar, to: Sequence[Expr], src: BufferVar, start: Sequence[Expr], size: int, span: Span = None
 ) -> Stmt:
     """Return a move of ``size`` bytes in one access, from ``src[start]`` to ``dst[to]``."""
-    call = nodes.tile_call("move", [nodes.load(dst, to), nodes.load(src, start)], {"bytes": size})
+    call = nodes.tile_call("move", [nodes.load(dst, to), nodes.load(src, start)], {attributes.BYTES: size})
     return tirx.Evaluate(call, span)
 
 
 def instruction(name: str, args: Sequence[Expr], ret: str = "void") -> Call:
     """Return a call of an instruction by the name of its helper function."""
-    return nodes.tile_call("instruction", args, {"name": name}, ret)
+    return nodes.tile_call("instruction", args, {attributes.NAME: name}, ret)
 
 
 def execute(name: str, args: Sequence[Expr], span: Span = None) -> Stmt:
@@ -154,7 +112,7 @@ def sync_threads(after_reads: bool = False) -> Stmt:
     after_reads
         Whether it only marks the end of reads: no thread has written data that later accesses have to see.
     """
-    return tirx.Evaluate(nodes.tile_call("sync_threads", [], {AFTER_READS: 1} if after_reads else {}))
+    return tirx.Evaluate(nodes.tile_call("sync_threads", [], {attributes.AFTER_READS: 1} if after_reads else {}))
 
 
 def sync_part(barrier: int, threads: int) -> Stmt:
@@ -255,7 +213,7 @@ def cluster_arrive(span: Span = None, meets: bool = False, relaxed: bool = False
     relaxed
         Whether others, behind their wait, need not see what the thread did before.
     """
-    attrs = {**({MEETS: 1} if meets else {}), **({RELAXED: 1} if relaxed else {})}
+    attrs = {**({attributes.MEETS: 1} if meets else {}), **({attributes.RELAXED: 1} if relaxed else {})}
     return tirx.Evaluate(nodes.tile_call("cluster_arrive", [], attrs), span)
 
 
@@ -310,7 +268,7 @@ def only(role: tuple[str, int, int], body: Stmt, span: Any = None) -> Stmt:
     """Return a statement that only some consecutive threads execute: (name, first thread, count)."""
     name, first, count = role
     node = [ir.StringImm(name), nodes.int_const(first), nodes.int_const(count)]
-    return tirx.AttrStmt(node, ONLY, nodes.int_const(0), body, span)
+    return nodes.mark(attributes.ONLY, node, body, span)
 
 
 def managed(buffers: Sequence[BufferVar], body: Stmt, span: Span = None) -> Stmt:
@@ -319,7 +277,7 @@ def managed(buffers: Sequence[BufferVar], body: Stmt, span: Span = None) -> Stmt
     At its start and end all accesses of their bytes are ordered against those before and after it, so barrier
     insertion may ignore these buffers.
     """
-    return tirx.AttrStmt(list(buffers), MANAGED, nodes.int_const(0), body, span)
+    return nodes.mark(attributes.MANAGED, list(buffers), body, span)
 
 
 def thread_index(axis: int) -> Call:

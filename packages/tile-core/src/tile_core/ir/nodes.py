@@ -8,31 +8,17 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx, tvm
-from tile_core.compat.types import Attrs, BufferVar, Expr, ForKind, Span, Stmt
+from tile_core.compat.types import BufferVar, Expr, ForKind, Span, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.errors import Where
 from tile_core.errors.base import printable
+from tile_core.ir.attributes import ROLE, Attribute, Attrs
 
-#: Annotation keys on loops; their values are listed in ``ir/grammar.py``.
-ROLE = "tile.role"
-#: Attribute of a tile op: the required name prefix of one of the target's variants.
-REQUIRES = "requires"
-CALLED = "called"
-#: Attribute of a tile op or of a function of floats: the level of its region of numerics (``numerics/regions.py``).
-NUMERICS = "numerics"
-STAGES = "tile.num_stages"
-THREADS = "tile.threads"
-AXIS = "tile.axis"
-#: Of a loop over blocks of the program, which one block runs one after another: as iterations of the grid's loops they
-#: share nothing but global memory, and of that no order.
-BLOCKS = "tile.blocks"
-
-#: Attribute around the statement that a tile op was lowered to.
-OP_MARK = "tile.op"
+T = TypeVar("T")
 
 _source_names: dict[str, Any] = {}
 _spans: dict[tuple[str, int], Any] = {}
@@ -256,6 +242,12 @@ def register_ops(names: Mapping[str, bool]) -> None:
             register_scalar_op(name)
         else:
             register_op(name.removeprefix("tile."))
+
+
+def mark(key: Attribute[T], node: T, body: Stmt, span: Span = None, value: Expr | None = None) -> Stmt:
+    """Return a statement with a mark around it."""
+    given = ir.StringImm(node) if isinstance(node, str) else int_const(node) if isinstance(node, int) else node
+    return tirx.AttrStmt(given, key, int_const(0) if value is None else value, body, span)
 
 
 def tile_call(name: str, args: Sequence[Expr], attrs: Attrs | None = None, ret: str = "void") -> Expr:

@@ -15,6 +15,7 @@ from tile_core.errors import InternalError, Where
 from tile_core.errors.language import NotCompiled
 from tile_core.errors.locations import placed
 from tile_core.ir import nodes
+from tile_core.ir.attributes import CLUSTER, Attrs
 from tile_core.records import dataclass
 
 #: An extent or stride: an int, the name of a symbol, or an operation on two of them (``("mul", "m", 2)``).
@@ -95,8 +96,8 @@ class Program:
     where: Where | None = None
     layouts: Mapping[str, Any] = field(default_factory=dict)
     reducers: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    attrs: Mapping[str, Any] = field(default_factory=dict)
-    launches: tuple[Mapping[str, Any], ...] = ()
+    attrs: Attrs = field(default_factory=dict)
+    launches: tuple[Attrs, ...] = ()
     workspaces: tuple[str, ...] = ()
     offset_bits: int = 32
 
@@ -158,9 +159,9 @@ def _one(program: Program, number: int, body: Stmt) -> Program:
     )  # fmt: skip
 
 
-def cluster_of(attrs: Mapping[str, Any]) -> tuple[int, int, int]:
+def cluster_of(attrs: Attrs) -> tuple[int, int, int]:
     """Return the blocks along x, y and z of a launch's clusters."""
-    x, y, z = (int(n) for n in attrs.get("cluster", (1, 1, 1)))
+    x, y, z = (int(n) for n in attrs.get(CLUSTER, (1, 1, 1)))
     return x, y, z
 
 

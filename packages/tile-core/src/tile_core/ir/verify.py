@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
 
 from tile_core.compat.structural import identity, items
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.errors import InternalError
-from tile_core.ir import nodes
-from tile_core.ir.grammar import ROLES, STAGES, Stage
+from tile_core.ir import attributes, nodes
+from tile_core.ir.attributes import ANY_CALL, ANY_OP, LAUNCH, STAGE_ORDER, Attribute, Attrs
+from tile_core.ir.grammar import ATTRIBUTES, STAGES, Stage
 from tile_core.ir.visit import collect
 
 #: The expressions of a kind of statements.
@@ -23,7 +25,10 @@ _FIELDS = {
 }
 
 
-def verify(body: Stmt, stage: str, params: Sequence[Var] = (), tile_ops: frozenset[str] = frozenset()) -> None:
+def verify(
+    body: Stmt, stage: str, params: Sequence[Var] = (), tile_ops: frozenset[str] = frozenset(),
+    launch: Attrs | None = None, declared: Mapping[str, Attribute[Any]] = ATTRIBUTES,
+) -> None:  # fmt: skip
     """Check a statement.
 
     Parameters
@@ -36,18 +41,27 @@ def verify(body: Stmt, stage: str, params: Sequence[Var] = (), tile_ops: frozens
         Variables and buffers that are defined outside.
     tile_ops
         Names (without prefix) of the calls that count as tile ops.
+    launch
+        The attributes of the launch.
+    declared
+        The declared attributes.
 
     Raises
     ------
     InternalError
         Naming the first node that breaks the grammar.
     """
-    _Verifier(stage, STAGES[stage], tile_ops, params).statement(body)
+    verifier = _Verifier(stage, STAGES[stage], tile_ops, params, declared)
+    verifier.check_attributes(LAUNCH, launch)
+    verifier.statement(body)
 
 
 class _Verifier:
-    def __init__(self, name: str, stage: Stage, tile_ops: frozenset[str], params: Sequence[Var]) -> None:
-        self.name, self.stage, self.tile_ops = name, stage, tile_ops
+    def __init__(
+        self, name: str, stage: Stage, tile_ops: frozenset[str], params: Sequence[Var],
+        declared: Mapping[str, Attribute[Any]],
+    ) -> None:  # fmt: skip
+        self.name, self.stage, self.tile_ops, self.declared = name, stage, tile_ops, declared
         #: Identities of variables: the statement keeps them alive.
         self.defined: set[int] = set()
         for p in params:
@@ -90,6 +104,24 @@ class _Verifier:
                     self.fail(f"{node.name} is used where it is not defined")
             elif not self.stage.tile_ops and nodes.is_tile_call(node) and str(node.op.name)[5:] in self.tile_ops:
                 self.fail(f"the tile op {node.op.name} has not been lowered")
+            if type(node) is ir.Call and node.attrs:
+                name = nodes.operator_name(node).removeprefix("tile.")
+                tile = {ANY_OP} if nodes.is_tile_call(node) else set()
+                self.check_attributes(f"a call of {name}", node.attrs, {name, ANY_CALL, *tile})
+
+    def check_attributes(self, on: str, given: Any, kinds: Set[str] = frozenset()) -> None:
+        """Check the attributes of a node; ``kinds`` are names of the node, beside ``on``."""
+        for key, value in dict(given or {}).items():
+            found = self.declared.get(str(key))
+            if found is None:
+                self.fail(f"the attribute {str(key)!r} of {on} is not declared")
+            elif not found.on & {on, *kinds}:
+                self.fail(f"the attribute {str(key)!r} stands on {on}, declared for {', '.join(sorted(found.on))}")
+            elif self.name not in found.stages:
+                stages = ", ".join(s for s in STAGE_ORDER if s in found.stages)
+                self.fail(f"the attribute {str(key)!r} of {on} belongs to the stages {stages} only")
+            elif not found.kind.holds(value):
+                self.fail(f"the attribute {str(key)!r} of {on} is {value}, expected {found.kind.name}")
 
     def scoped(self, s: Stmt) -> None:
         """Check a statement; what it defines ends with it."""
@@ -104,9 +136,7 @@ class _Verifier:
 
     def check_For(self, s: Stmt) -> None:
         self.expressions(s)
-        role = s.annotations.get(nodes.ROLE) if s.annotations else None
-        if role is not None and str(role) not in ROLES:
-            self.fail(f"a loop has the unknown role {role}")
+        self.check_attributes(attributes.LOOP, s.annotations)
         outer, self.inner = self.inner, []
         self.define(s.loop_var)
         self.statement(s.body)
@@ -124,12 +154,14 @@ class _Verifier:
             self.scoped(s.else_case)
 
     def check_AttrStmt(self, s: Stmt) -> None:
+        self.check_attributes(attributes.MARK, {s.attr_key: s.node})
         self.statement(s.body)
 
     def check_AllocBuffer(self, s: Stmt) -> None:
         scope = nodes.scope_of(s.buffer)
         if scope not in self.stage.scopes:
             self.fail(f"{s.buffer.name} is allocated in scope {scope!r}")
+        self.check_attributes(attributes.ALLOCATION, s.annotations)
         self.define(s.buffer)
 
     def check_DeclBuffer(self, s: Stmt) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Node, Stmt, UnaryNode, Var
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 
 collect = structural.collect
 
@@ -104,6 +104,19 @@ class StmtRewriter:
     visit_AllocBuffer = visit_DeclBuffer = visit_Break = visit_Continue = visit_Return = visit_AssertStmt
 
 
+def map_statements(body: Stmt, callback: Callable[[Stmt], Stmt], kind: Any = tirx.Evaluate) -> Stmt:
+    """Rewrite the plain statements of a kind; an empty sequence removes one."""
+    return _MapStatements(callback, kind).stmt(body)
+
+
+class _MapStatements(StmtRewriter):
+    def __init__(self, callback: Callable[[Stmt], Stmt], kind: Any) -> None:
+        self.callback, self.kind = callback, kind
+
+    def stmt(self, s: Stmt) -> Stmt:
+        return self.callback(s) if type(s) is self.kind else super().stmt(s)
+
+
 class HoistingRewriter(StmtRewriter):
     """A rewriter whose ``expr`` puts statements into ``before``, to run before the current one."""
 
@@ -161,7 +174,7 @@ def with_bodies(s: Stmt, bodies: Sequence[Stmt]) -> Stmt:
 
 def role(loop: Stmt) -> str:
     """Return the role of a loop (see ``ir/grammar.py``)."""
-    return str(structural.entry(loop.annotations, nodes.ROLE, "serial"))
+    return str(structural.entry(loop.annotations, attributes.ROLE, "serial"))
 
 
 def annotation(loop: Stmt, key: str, default: Any = None) -> Any:

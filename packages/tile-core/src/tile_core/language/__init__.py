@@ -40,8 +40,8 @@ def _of_backends(name: str) -> object:
         if found is not None:
             return found
         others = installed().language_names()
-    from tile_core.errors.guess import hint
     from tile_core.errors.language import UnknownName
     from tile_core.values.foreign_names import WORDS
+    from tile_runtime.errors.guess import hint
 
     raise UnknownName(name=name, hint=hint(name, [*NAMES, *others], "dir(T) lists the names", "T.{}", WORDS))

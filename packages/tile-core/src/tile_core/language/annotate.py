@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from tile_core.ir.attributes import L2_HIT_RATIO, RASTERIZATION, SAFE_VALUES
+
 if TYPE_CHECKING:
     from tile_core.layout import LayoutMap
 
@@ -85,7 +87,7 @@ def annotate_safe_value(values: Mapping[Buffer, Scalar]) -> None:
     Values are Python numbers, or constants of the language such as ``-T.infinity("float32")``.
     """
     builder = current("T.annotate_safe_value")
-    safe = builder.attrs.setdefault("safe_values", {})
+    safe = builder.attrs.setdefault(SAFE_VALUES, {})
     for buffer, value in _items("annotate_safe_value", values):
         if isinstance(value, Value) and isinstance(value.expr, (tirx.IntImm, tirx.FloatImm)):
             value = value.expr.value
@@ -98,7 +100,7 @@ def annotate_safe_value(values: Mapping[Buffer, Scalar]) -> None:
 def annotate_l2_hit_ratio(ratios: Mapping[Buffer, float]) -> None:
     """Set the fraction of a tensor to keep in the last-level cache; a hint."""
     builder = current("T.annotate_l2_hit_ratio")
-    table = builder.attrs.setdefault("l2_hit_ratio", {})
+    table = builder.attrs.setdefault(L2_HIT_RATIO, {})
     for buffer, ratio in _items("annotate_l2_hit_ratio", ratios):
         if not isinstance(ratio, (int, float)) or not 0 <= ratio <= 1:
             found, instead = f"the ratio for {buffer.name} is {ratio!r}", "use a number from 0 to 1"
@@ -127,7 +129,7 @@ def use_swizzle(panel_size: int, order: str = "row", enable: bool = True) -> Non
         instead = 'use "row" or "column"'
         raise BadAnnotation(what="use_swizzle", found=f"order is {shown(order)}", instead=instead)
     if flag("use_swizzle", "enable", enable):
-        builder.attrs["swizzle"] = {"panel": panel_size, "order": order}
+        builder.attrs[RASTERIZATION] = {"panel": panel_size, "order": order}
 
 
 def _items(what: str, mapping: Mapping[Buffer, Annotated]) -> list[tuple[Buffer, Annotated]]:

@@ -10,6 +10,7 @@ from tile_core.compat.types import Stmt, Var
 from tile_core.errors.base import Where
 from tile_core.errors.language import BadLaunch, BadLoop, NoGridBarrier, SecondLaunch
 from tile_core.ir import nodes
+from tile_core.ir.attributes import AXIS, CLUSTER, SHARING_ROLES, THREADS, AttrDict
 from tile_core.ir.grammar import MOST_THREADS
 from tile_core.ir.visit import collect, substitute
 from tile_core.language.regions import note_regions
@@ -146,7 +147,7 @@ class KernelLaunch:
         self.builder.attrs = dict(self.outer)
         note_regions(self.builder)
         if self.cluster != (1, 1, 1):
-            self.builder.attrs["cluster"] = list(self.cluster)
+            self.builder.attrs[CLUSTER] = list(self.cluster)
 
     def _emit(self, body: Stmt) -> None:
         """Add a launch of these statements to the function."""
@@ -157,15 +158,15 @@ class KernelLaunch:
         self.builder.launches.append(self.builder.attrs)
         last = len(self.vars) - 1
         for axis, (var, extent) in enumerate(zip(self.vars, self.extents, strict=True)):
-            notes: dict[str, object] = {nodes.AXIS: axis}
+            notes: AttrDict = {AXIS: axis}
             if axis == last:
-                notes[nodes.THREADS] = list(self.threads)
+                notes[THREADS] = list(self.threads)
             body = nodes.for_loop(var, extent, body, "grid", annotations=notes, span=self.span)
         from tile_core.passes.role_loops import merge_role_loops
 
         body, shared = merge_role_loops(body, self.cluster)
         if shared:
-            self.builder.attrs["turns"] = list(shared)
+            self.builder.attrs[SHARING_ROLES] = list(shared)
         # The function scope takes no other statement, see Builder.emit.
         assert self.scope is not None
         assert self.scope.parent is not None

@@ -11,6 +11,7 @@ from tile_core.compat.types import DTypeLike
 from tile_core.dtypes import DType, integer_range, largest
 from tile_core.errors.language import BadInitial
 from tile_core.errors.ops import BadAttribute, BadElementType
+from tile_core.ir.attributes import KIND
 from tile_core.ops import operands
 from tile_core.ops.copy import copy
 from tile_core.ops.fill import fill
@@ -121,7 +122,7 @@ def finalize_reducer(reducer: Tile, dst: Tile | int | None = None, batch: int = 
     operands.integer("finalize_reducer", "batch", dst if isinstance(dst, int) else batch, 1)
     region = operands.as_region("finalize_reducer", "reducer", reducer)
     kind = _operation("finalize_reducer", region.buffer)
-    operands.emit("finalize_reducer", [region], [region], {"kind": kind})
+    operands.emit("finalize_reducer", [region], [region], {KIND: kind})
     if target is not None:
         copy(reducer, target)
 

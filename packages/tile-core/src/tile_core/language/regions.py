@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 
 from tile_core.errors.language import BadArgument
+from tile_core.ir.attributes import NUMERICS
 from tile_core.numerics.levels import LEVELS
-from tile_core.numerics.regions import NUMERICS
 from tile_core.values.builder import Builder, current
 from tile_core.values.checks import shown
 

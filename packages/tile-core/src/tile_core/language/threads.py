@@ -215,7 +215,7 @@ def thread_builder(name: str) -> Builder:
     Raises
     ------
     OutsideKernel
-        There is no launch around it.
+        The call is outside a ``T.Kernel`` block.
     """
     builder = current(f"T.{name}")
     if builder.threads is None:

@@ -101,6 +101,10 @@ class LayoutMap(ABC):
         """The number of elements of memory that the layout needs."""
         return self.size("memory")
 
+    def _repr_html_(self) -> str:
+        """Return its picture; see ``draw``."""
+        raise NotImplementedError
+
     def coordinates(self) -> Iterator[tuple[int, ...]]:
         """All coordinates in row-major order."""
         return product(*(range(n) for n in self.shape))

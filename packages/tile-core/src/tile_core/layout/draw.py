@@ -6,9 +6,12 @@ from math import prod
 
 from tile_core.layout.base import LayoutMap
 from tile_core.layout.digits import unravel
+from tile_runtime import markup
 
 _CELL = (54, 22)
 _MARGIN = (44, 40)
+#: Rows and columns of a picture in a notebook.
+_MOST_ROWS, _MOST_COLUMNS = 32, 32
 
 
 def draw(layout: LayoutMap, max_rows: int = 64, max_columns: int = 32) -> str:
@@ -65,6 +68,19 @@ def to_svg(layout: LayoutMap, max_rows: int = 128, max_columns: int = 128) -> st
             parts.append(f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{colour}" stroke="#666"/>')
             parts.append(f'<text x="{x + width // 2}" y="{y + 15}">{_cell(layout, flat)}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def as_html(layout: LayoutMap) -> str:
+    """Return a layout for notebooks: its picture, and what of a large one is shown."""
+    rows, columns = _extents(layout)
+    shown = min(rows, _MOST_ROWS), min(columns, _MOST_COLUMNS)
+    picture = f'<div class="wide">{to_svg(layout, *shown)}</div>\n'
+    if shown == (rows, columns):
+        return markup.page(picture)
+    return markup.page(picture, markup.paragraph(f"{shown[0]} of {rows} rows, {shown[1]} of {columns} columns"))
+
+
+LayoutMap._repr_html_ = as_html  # type: ignore[method-assign, assignment]
 
 
 def _extents(layout: LayoutMap) -> tuple[int, int]:

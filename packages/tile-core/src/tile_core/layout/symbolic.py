@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import Any
 
-from tile_core.errors.interrupts import passed_on
 from tile_core.errors.layout import BadLayoutFunction
 from tile_core.layout.digits import Digit, row_major_strides, unravel
 from tile_core.layout.layout import DigitLayout
+from tile_runtime.errors.interrupts import passed_on
 
 #: Digits that a coordinate may have: more than its bits are never needed.
 _MOST_DIGITS = 64

@@ -8,11 +8,11 @@ from itertools import product
 from typing import Any
 
 from tile_core.compat.types import Coordinate
-from tile_core.errors.interrupts import passed_on
 from tile_core.errors.layout import BadDigits, BadLayoutFunction, LayoutTooLarge, TableNotSymbolic
 from tile_core.layout.base import MAX_ENUMERATION, LayoutMap, coordinate_of, linear
 from tile_core.layout.digits import AXES, as_shape, row_major_strides, unravel
 from tile_core.layout.swizzle import PYTHON_OPS, Ops
+from tile_runtime.errors.interrupts import passed_on
 
 _SCALAR_LIMIT = 2048
 

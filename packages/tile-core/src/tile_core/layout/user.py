@@ -135,7 +135,7 @@ class Fragment(_UserLayout):
     def __init__(
         self,
         shape: Sequence[int],
-        forward_fn: Callable[..., object] | None = None,
+        forward_fn: Callable[..., object] | LayoutMap | str | None = None,
         forward_thread_fn: Callable[..., object] | None = None,
         replicate: int = 1,
         forward_index_fn: Callable[..., object] | None = None,
@@ -228,7 +228,7 @@ def _memory_map(shape: tuple[int, ...], forward: object) -> LayoutMap:
 
 def _fragment_map(
     shape: tuple[int, ...],
-    both: Callable[..., object] | None,
+    both: Callable[..., object] | LayoutMap | str | None,
     thread: Callable[..., object] | None,
     index: Callable[..., object] | None,
     replicate: int,

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tile_core.compat.types import Stmt
 from tile_core.errors.base import TileError, Where
-from tile_core.errors.guess import hint
-from tile_core.errors.interrupts import passed_on
 from tile_core.errors.lowering import NoVariant, OpUnavailable, VariantCrashed, VariantMissing, VariantRefused
 from tile_core.errors.plugins import AmbiguousPriority, DuplicateVariant
+from tile_core.ir.attributes import CALLED, Attrs
 from tile_core.lowering.variant import Accept, DecodedCall, Reject, Variant, Withdrawn
 from tile_core.records import dataclass
+from tile_runtime.errors.guess import hint
+from tile_runtime.errors.interrupts import passed_on
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -182,13 +183,11 @@ def check_variants(target: str, parts: Mapping[str, Sequence[Variant]]) -> tuple
 
 
 def missing(
-    attrs: Mapping[str, Any], found: str, op: str, names: Sequence[str], target: object, where: Where | None
+    attrs: Attrs, found: str, op: str, names: Sequence[str], target: object, where: Where | None
 ) -> VariantMissing:
     """Return the error for a variant that the target lacks; ``names`` are the op's others."""
-    from tile_core.ir import nodes  # with TVM, which loaded kernels do without
-
-    if nodes.CALLED in attrs:
-        name, instead = (str(part) for part in attrs[nodes.CALLED])
+    if CALLED in attrs:
+        name, instead = (str(part) for part in attrs[CALLED])
         fix = f"{instead}, which every target has" if instead else "leave it out for this target"
         return VariantMissing(where=where, target=target, wanted=f"{name} ({found})", known="", hint=fix)
     fix = hint(found, names, "choose one that the target has, or do not force a variant", "'{}'")
@@ -196,15 +195,11 @@ def missing(
     return VariantMissing(where=where, target=target, wanted=f"variant {found!r} of {op}", known=known, hint=fix)
 
 
-def refused(
-    attrs: Mapping[str, Any], found: str, op: str, reason: str, target: object, where: Where | None
-) -> VariantRefused:
+def refused(attrs: Attrs, found: str, op: str, reason: str, target: object, where: Where | None) -> VariantRefused:
     """Return the error of a call whose variant does not fit."""
-    from tile_core.ir import nodes
-
     wanted, instead = f"requested variant {found} of {op}", "do not force the variant"
-    if nodes.CALLED in attrs:
-        name, other = (str(part) for part in attrs[nodes.CALLED])
+    if CALLED in attrs:
+        name, other = (str(part) for part in attrs[CALLED])
         wanted, instead = f"{name} ({found})", other or "leave it out"
     return VariantRefused(where=where, target=target, wanted=wanted, instead=instead, reason=reason)
 

@@ -7,8 +7,9 @@ estimates the time of each. The core finds the factory's parameters for them (`t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from tile_core.ir.attributes import Attrs
 from tile_core.records import dataclass
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class TiledProduct:
     pitches: tuple[int, int]
     trips: int
     stages: int
-    attrs: Mapping[str, object]
+    attrs: Attrs
 
 
 @dataclass(frozen=True)
@@ -143,3 +144,11 @@ class TilingModel(Protocol):
 
     def estimate(self, workload: Workload, ctx: Context) -> TilingEstimate | Reject:
         """Return the estimated time of a traced program, or the rejection reason."""
+
+
+@runtime_checkable
+class PlanEstimates(Protocol):
+    """A model that also estimates compiled kernels, for ``explain``."""
+
+    def estimate_plan(self, plan: Any, ctx: Context) -> TilingEstimate | Reject:
+        """Return the estimated time of a kernel's finished plan, or the rejection reason."""

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from tile_core.compat.types import Attrs, Operand, Span, Stmt
+from tile_core.compat.types import Operand, Span, Stmt
 from tile_core.errors.base import Where
+from tile_core.ir.attributes import Attrs
 from tile_core.lowering.legality import Asked, Legality
 from tile_core.records import dataclass
 from tile_core.target import FrozenMap

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Call, Expr, UnaryNode, Var
-from tile_core.numerics.formats import IEEE
+from tile_runtime.numerics.formats import IEEE
 
 __all__ = [
     "absolute_bits", "as_type", "bind", "bits_of", "cast", "constant", "constants", "equal", "float_of", "horner",

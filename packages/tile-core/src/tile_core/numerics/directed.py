@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Call, Expr, Var
-from tile_core.dtype_table import Format
 from tile_core.numerics.build import absolute_bits, bind, bits_of, constants, equal, float_of, select, type_name
-from tile_core.numerics.formats import EVERY, WIDE
 from tile_core.records import dataclass
+from tile_runtime.dtype_table import Format
+from tile_runtime.numerics.formats import EVERY, WIDE
 
 __all__ = ["DIRECTIONS", "clamp_expr", "round_expr"]
 

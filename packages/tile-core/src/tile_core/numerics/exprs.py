@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Call, Expr, Var
-from tile_core.dtype_table import Format
 from tile_core.numerics.build import (
     absolute_bits,
     bind,
@@ -25,7 +24,8 @@ from tile_core.numerics.build import (
     select,
     type_name,
 )  # fmt: skip
-from tile_core.numerics.formats import FORMATS, WIDE
+from tile_runtime.dtype_table import Format
+from tile_runtime.numerics.formats import FORMATS, WIDE
 
 __all__ = [
     "decode_expr", "encode_expr", "int4_expr", "nibble_expr",

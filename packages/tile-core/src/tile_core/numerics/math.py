@@ -37,8 +37,8 @@ from tile_core.numerics.build import (
     type_name,
     with_sign_of,
 )  # fmt: skip
-from tile_core.numerics.formats import IEEE
 from tile_core.numerics.minmax import clamp_expr, max_expr, min_expr
+from tile_runtime.numerics.formats import IEEE
 
 __all__ = [
     "COSINE", "EXP", "EXP2", "LN2_HIGH", "LN2_LOW", "LOG2E", "SINE", "atanh_wide", "clamp_expr", "cos", "erf",

@@ -11,8 +11,8 @@ import math
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr
 from tile_core.numerics.build import bind, bits_of, cast, constant, float_of, is_nan, select, type_name
-from tile_core.numerics.formats import IEEE
 from tile_core.numerics.ordered import is_larger
+from tile_runtime.numerics.formats import IEEE
 
 __all__ = ["clamp_expr", "max_expr", "min_expr", "round_away_expr"]
 

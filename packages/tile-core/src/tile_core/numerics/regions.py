@@ -3,7 +3,7 @@
 An operation belongs to the region in which it is traced, and its mark goes with it: no pass has to keep statements of
 a region together, and an operand computed outside keeps its own level. A strict addition, multiplication or division
 becomes the operation with a named rounding that no target fuses with another (``ieee_mul_rn_float32``). Functions, and
-quotients of other levels, are calls with the attribute ``nodes.NUMERICS``, as are tile ops that accumulate.
+quotients of other levels, are calls with the attribute ``NUMERICS``, as are tile ops that accumulate.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BinaryNode, Call, Expr, Node
 from tile_core.ir import nodes
+from tile_core.ir.attributes import NUMERICS, Attrs
 from tile_core.ir.visit import collect, map_expr
 from tile_core.numerics.build import cast, type_name
 from tile_core.numerics.levels import FAST, LEVELS, STANDARD, STRICT, level_of
@@ -32,8 +33,6 @@ __all__ = [
     "text_level",
 ]
 
-#: Attribute of a launch: the levels of the regions in it.
-NUMERICS = "numerics"
 #: The quotient of two floats of a region that is not strict.
 DIVIDE = "div"
 
@@ -67,14 +66,14 @@ def _marked(e: Expr, level: str) -> Expr:
     if type(e) is ir.Call:
         if nodes.operator_name(e) not in _FUNCTIONS or region_of(e) is not None:
             return e
-        return ir.Call(e.op, list(e.args), attrs={nodes.NUMERICS: level}, ret_ty=e.ty, span=e.span)
+        return ir.Call(e.op, list(e.args), attrs={NUMERICS: level}, ret_ty=e.ty, span=e.span)
     dtype, name = type_name(e.a), _NAMES[type(e).__name__]
     if not dtype.startswith(("float", "bfloat")) or _is_negation(e) or (level != STRICT and name != "fdiv"):
         return e
     wide = dtype if dtype in _WIDE else "float32"
     full = f"tirx.ieee_{name}_rn_{wide}" if level == STRICT else f"tirx.{DIVIDE}"
     a, b = cast(wide, e.a), cast(wide, e.b)
-    call = ir.Call(nodes.register_scalar_op(full), [a, b], attrs={nodes.NUMERICS: level}, ret_ty=a.ty, span=e.span)
+    call = ir.Call(nodes.register_scalar_op(full), [a, b], attrs={NUMERICS: level}, ret_ty=a.ty, span=e.span)
     return cast(dtype, call)
 
 
@@ -86,7 +85,7 @@ def _is_negation(e: Expr) -> bool:
 
 def region_of(e: Expr) -> str | None:
     """Return the level of an expression's region, or ``None`` outside of regions."""
-    found = e.attrs.get(nodes.NUMERICS) if type(e) is ir.Call and e.attrs else None
+    found = e.attrs.get(NUMERICS) if type(e) is ir.Call and e.attrs else None
     return None if found is None else str(found)
 
 
@@ -111,18 +110,18 @@ def resolved(body: Node, level: str) -> Any:
     return map_expr(body, resolve, ir.Call)
 
 
-def in_region(lowered: Node, attrs: Mapping[str, Any], options: object) -> Any:
+def in_region(lowered: Node, attrs: Attrs, options: object) -> Any:
     """Return the lowered form of a tile op, with the operations of its region."""
-    level = attrs.get(nodes.NUMERICS)
+    level = attrs.get(NUMERICS)
     return lowered if level is None else resolved(marked(lowered, str(level)), level_of(options))
 
 
-def level_of_call(attrs: Mapping[str, Any], options: object) -> str:
+def level_of_call(attrs: Attrs, options: object) -> str:
     """Return the level of a tile op's region, or else that of the option."""
-    return str(attrs.get(nodes.NUMERICS, level_of(options)))
+    return str(attrs.get(NUMERICS, level_of(options)))
 
 
-def text_level(options: object, attrs: Mapping[str, Any]) -> str:
+def text_level(options: object, attrs: Attrs) -> str:
     """Return the level of a text with regions, as its compiler translates it.
 
     A compiler's options hold for all of a text, so level ``"fast"`` yields to stricter regions; functions outside of
@@ -132,7 +131,7 @@ def text_level(options: object, attrs: Mapping[str, Any]) -> str:
     return STANDARD if level == FAST and regions - {FAST} else level
 
 
-def regions_text(options: object, attrs: Mapping[str, Any]) -> str:
+def regions_text(options: object, attrs: Attrs) -> str:
     """Return a report's line about the regions of a launch; empty without any."""
     level, regions = level_of(options), _levels(attrs)
     if not regions:
@@ -145,5 +144,5 @@ def regions_text(options: object, attrs: Mapping[str, Any]) -> str:
     return found
 
 
-def _levels(attrs: Mapping[str, Any]) -> frozenset[str]:
+def _levels(attrs: Attrs) -> frozenset[str]:
     return frozenset(str(name) for name in attrs.get(NUMERICS, ()))

@@ -7,10 +7,11 @@ block.
 
 from __future__ import annotations
 
-from tile_core.compat.types import Attrs, Expr, Stmt, Var
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.dtypes import DType
 from tile_core.errors.ops import AlignmentRule, BadAttribute, BadElementType, NotAnElement, OutsideLaunch
 from tile_core.ir import nodes
+from tile_core.ir.attributes import KIND, ORDER, VECTOR_WIDTH, Attrs
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
@@ -139,7 +140,7 @@ def atomic_load(src: Tile, memory_order: str | None = None) -> Value:
     """
     order = _check_order("atomic_load", memory_order, _LOAD_ORDERS)
     region = _element("atomic_load", src)
-    return _bind("atomic_load", region, [], {"order": order}, [])
+    return _bind("atomic_load", region, [], {ORDER: order}, [])
 
 
 def atomic_store(dst: Tile, value: Scalar, memory_order: str | None = None) -> None:
@@ -167,7 +168,7 @@ def atomic_store(dst: Tile, value: Scalar, memory_order: str | None = None) -> N
     order = _check_order("atomic_store", memory_order, _STORE_ORDERS)
     region = _element("atomic_store", dst)
     value = operands.scalar(value, region.dtype)
-    operands.emit("atomic_store", [region, value], [region], {"order": order})
+    operands.emit("atomic_store", [region, value], [region], {ORDER: order})
 
 
 def _update(kind: str, dst: Tile, value: Scalar | Tile, order: str | None, return_prev: bool) -> Value | None:
@@ -176,7 +177,7 @@ def _update(kind: str, dst: Tile, value: Scalar | Tile, order: str | None, retur
     return_prev = operands.flag(op, "return_prev", return_prev)
     region = operands.as_region(op, "dst", dst)
     check_types(op, kind, region.dtype)
-    attrs = {"kind": kind, "order": order}
+    attrs: Attrs = {KIND: kind, ORDER: order}
     tile = _tile_operand(value)
     if tile is not None:
         region, source = _tiles(op, dst, region, value)
@@ -245,7 +246,7 @@ def _update_vector(width: int, dst: Tile, value: Tile, return_prev: bool) -> Non
             raise AlignmentRule(op=op, found=last, width=width)
         regions.append(Region(region.buffer, region.mins, [*([1] * (len(region.mins) - 1)), width]))
     check_types(op, "add", regions[0].dtype)
-    operands.emit("atomic_tile", regions, [regions[0]], {"kind": "add", "order": "relaxed", "vector": width})
+    operands.emit("atomic_tile", regions, [regions[0]], {KIND: "add", ORDER: "relaxed", VECTOR_WIDTH: width})
 
 
 def _bind(op: str, region: Region, values: list[Value], attrs: Attrs, writes: list[Region]) -> Value:
@@ -324,7 +325,7 @@ def _fill_meaning(call: OpCall) -> Stmt:
 
 def _step(call: OpCall, dst: View, at: list[Expr], value: Expr) -> Stmt:
     old = nodes.load(dst.buffer, at)
-    new = combine(str(call.attrs["kind"]), dst.dtype, old, convert(value, dst.dtype))
+    new = combine(str(call.attrs[KIND]), dst.dtype, old, convert(value, dst.dtype))
     return nodes.store(dst.buffer, new, at, call.span)
 
 

@@ -9,15 +9,16 @@ other lowering is tested against it. Meanings access memory freely; the guard pa
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 
 from tile_core.compat import structural
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Attrs, BufferVar, Expr, Operand, Span, Stmt
+from tile_core.compat.types import BufferVar, Expr, Operand, Span, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.errors import Where
 from tile_core.ir import nodes
+from tile_core.ir.attributes import CALLED, COMPLETES, KIND, Attrs, attributes_of
 from tile_core.records import dataclass
 
 #: Position of the barrier that counts a copy's bytes, behind the copy's own operands, by the name of the op.
@@ -25,7 +26,6 @@ COUNTED = {"copy": 2, "gather": 3}
 #: Position of the barrier whose arrival signals that a product is complete, behind the product's own operands, by
 #: the name of the op. Its calls have the attribute ``COMPLETES``.
 COMPLETED = {"gemm": 4, "gemm_sp": 5, "gemm_scaled": 6}
-COMPLETES = "completes"
 
 
 @dataclass(frozen=True)
@@ -136,9 +136,9 @@ class OpCall:
     @property
     def written(self) -> str:
         """The name that the user called, such as ``T.reduce_sum`` or a variant's name."""
-        if nodes.CALLED in self.attrs:
-            return str(self.attrs[nodes.CALLED][0])
-        kind = str(self.attrs.get("kind", ""))
+        if CALLED in self.attrs:
+            return str(self.attrs[CALLED][0])
+        kind = str(self.attrs.get(KIND, ""))
         names = {"reduce": f"reduce_{kind}", "scan": f"cum{kind}", "atomic": f"atomic_{kind}"}
         return f"T.{names.get(self.name, self.name)}"
 
@@ -148,8 +148,8 @@ class OpCall:
         """Decode ``Evaluate(tile call)``, with a cache for statements that most passes decode."""
         call = stmt.value
         args = tuple(View.of(a) if hasattr(a, "region") else a for a in structural.items(call.args))
-        attrs = {str(k): v for k, v in dict(call.attrs).items()} if call.attrs else {}
-        return OpCall(str(call.op.name)[5:], args, attrs, nodes.where_of(stmt), getattr(stmt, "span", None))
+        where, span = nodes.where_of(stmt), getattr(stmt, "span", None)
+        return OpCall(str(call.op.name)[5:], args, attributes_of(call.attrs), where, span)
 
 
 Meaning = Callable[[OpCall], Stmt]
@@ -157,7 +157,7 @@ Meaning = Callable[[OpCall], Stmt]
 
 def accumulates_floats(call: OpCall) -> bool:
     """Whether a call accumulates floats, so that its result depends on the order."""
-    kind = str(call.attrs.get("kind", "sum"))
+    kind = str(call.attrs.get(KIND, "sum"))
     exact = kind in ("max", "min", "absmax", "bitand", "bitor", "bitxor", "any", "all")
     return not exact and any(isinstance(a, View) and DTYPES[a.dtype].is_float for a in call.args)
 
@@ -208,7 +208,7 @@ def is_op(stmt: Stmt) -> bool:
     return type(stmt) is tirx.Evaluate and nodes.is_tile_call(stmt.value)
 
 
-def with_attributes(stmt: Stmt, attrs: Mapping[str, object], args: Sequence[Expr] | None = None) -> Stmt:
+def with_attributes(stmt: Stmt, attrs: Attrs, args: Sequence[Expr] | None = None) -> Stmt:
     """Return the statement of a tile op with more attributes, and optionally other operands."""
     call, old = stmt.value, OpCall.decode(stmt).attrs
     operands = list(call.args) if args is None else list(args)

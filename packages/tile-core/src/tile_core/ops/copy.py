@@ -6,6 +6,7 @@ from tile_core.compat.types import Expr, Span, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.errors.ops import BadAttribute
 from tile_core.ir import nodes
+from tile_core.ir.attributes import COALESCED_WIDTH, HINTS, ROUND, VARIANT, AttrDict
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.values import checks
@@ -44,20 +45,20 @@ def copy(
     >>> T.copy(A[0, 0], S)
     """
     known = ("disable_tma", "eviction_policy", "loop_layout", "annotations")
-    attrs: dict[str, object] = {"hints": checks.hints("copy", hints, known)}
+    attrs: AttrDict = {HINTS: checks.hints("copy", hints, known)}
     checks.no_loop_layout("copy", hints.get("loop_layout"))
     to, source = _sides(src, dst)
     operands.same_shape("copy", ("src", "dst"), source, to)
     source = operands.apart("copy", source, to)
     if coalesced_width is not None:
-        attrs["coalesced_width"] = operands.integer("copy", "coalesced_width", coalesced_width, 1)
+        attrs[COALESCED_WIDTH] = operands.integer("copy", "coalesced_width", coalesced_width, 1)
     if variant is not None:
         if not isinstance(variant, str):
             legal = "the name of a variant"
             raise BadAttribute(op="copy", name="variant", found=operands.named(variant), legal=legal)
-        attrs["variant"] = variant
+        attrs[VARIANT] = variant
     if to.dtype.is_reduced and source.dtype != to.dtype:
-        attrs["round"] = str(to.dtype)
+        attrs[ROUND] = str(to.dtype)
     operands.emit("copy", [source, to], [to], attrs)
 
 
@@ -74,7 +75,7 @@ def _sides(src: Tile, dst: Tile) -> tuple[Region, Region]:
 def meaning(call: OpCall) -> Stmt:
     """For every index: load, convert, store."""
     src, dst = call.args
-    return elementwise_copy(src, dst, round_to=call.attrs.get("round"), span=call.span)
+    return elementwise_copy(src, dst, round_to=call.attrs.get(ROUND), span=call.span)
 
 
 def elementwise_copy(src: View, dst: View, *, round_to: str | None = None, span: Span = None) -> Stmt:

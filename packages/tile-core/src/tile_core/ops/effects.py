@@ -5,7 +5,7 @@ from __future__ import annotations
 from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Stmt
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import collect
 from tile_core.ops.base import OpCall, View
 from tile_core.ops.registry import OPS
@@ -33,7 +33,7 @@ def effects(stmt: Stmt) -> tuple[list[View], list[View]]:
 def varies(s: Stmt, varying: Varying) -> bool:
     """Whether a statement uses a value that differs between threads, or is a per-thread op."""
     for mark in collect(s, tirx.AttrStmt):
-        if mark.attr_key == nodes.OP_MARK and str(mark.node.value) in PER_THREAD_OPS:
+        if mark.attr_key == attributes.OP_MARK and str(mark.node.value) in PER_THREAD_OPS:
             return True
     if any(str(c.op.name)[5:] in PER_THREAD_OPS for c in collect(s, ir.Call) if nodes.is_tile_call(c)):
         return True
@@ -43,6 +43,6 @@ def varies(s: Stmt, varying: Varying) -> bool:
 def _starts_fresh(call: OpCall) -> bool:
     """Whether the op ignores the old value of its destination."""
     if call.name == "reduce":
-        return bool(call.attrs["clear"])
+        return bool(call.attrs[attributes.CLEAR])
     clear = call.args[3]
     return bool(getattr(clear, "value", False))

@@ -14,6 +14,7 @@ from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES, DType
 from tile_core.errors.ops import BadAttribute, BadDestination, BadElementType, BadFunction
 from tile_core.ir import nodes
+from tile_core.ir.attributes import COUNT, DIM, FUNCTION, INPUTS, KIND, REVERSE, Attrs
 from tile_core.ir.visit import collect, loads_of, map_expr, renamed_lets, statements, substitute
 from tile_core.numerics.order_keys import key_of, key_type, wide_type
 from tile_core.ops import operands
@@ -138,7 +139,7 @@ def _arg_fold(op: str, src: Tile, dst: Tile, dim: int) -> None:
     _check_destination(op, source, out, at, dim)
     source = operands.apart(op, source, out, aligned=False)
     none = Value(nodes.int_const(0), DTYPES["int32"])
-    operands.emit("fold", [source, none, none, out], [out], {"kind": op, "dim": source.kept[at], "count": 2})
+    operands.emit("fold", [source, none, none, out], [out], {KIND: op, DIM: source.kept[at], COUNT: 2})
 
 
 def _emit(
@@ -165,9 +166,9 @@ def _emit(
         for out in outs:
             sources[n] = operands.apart(op, sources[n], out, aligned=False)
     reducer = tirx.CommReducer(traced.lhs, traced.rhs, traced.results, first)
-    attrs = {
-        "kind": "", "function": reducer, "inputs": traced.inputs, "dim": sources[0].kept[at], "count": len(outs),
-        **({} if reverse is None else {"reverse": reverse}),
+    attrs: Attrs = {
+        KIND: "", FUNCTION: reducer, INPUTS: traced.inputs, DIM: sources[0].kept[at], COUNT: len(outs),
+        **({} if reverse is None else {REVERSE: reverse}),
     }  # fmt: skip
     pairs: list[Region | Value] = [x for pair in zip(sources, outs, strict=True) for x in pair]
     operands.emit("fold" if reverse is None else "fold_scan", [*pairs, *traced.given], outs, attrs)
@@ -323,7 +324,7 @@ class Fold:
     @classmethod
     def of(cls, call: OpCall) -> Fold:
         """Decode a call of ``fold`` or ``fold_scan``."""
-        count, kind, dim = int(call.attrs["count"]), str(call.attrs["kind"]), int(call.attrs["dim"])
+        count, kind, dim = int(call.attrs[COUNT]), str(call.attrs[KIND]), int(call.attrs[DIM])
         pairs = call.args[: 2 * count]
         sources = tuple(x if isinstance(x, View) else None for x in pairs[::2])
         outs = tuple(x if isinstance(x, View) else None for x in pairs[1::2])
@@ -332,8 +333,8 @@ class Fold:
             low = -(2 ** (DTYPES[key].bits - 1))
             first = (nodes.const(low, key), nodes.const(2**31 - 1, "int32"))
             return cls(sources, outs, (key, "int32"), first, kind, dim)
-        function = call.attrs["function"]
-        given = dict(zip(call.attrs["inputs"], call.args[2 * count :], strict=True))
+        function = call.attrs[FUNCTION]
+        given = dict(zip(call.attrs[INPUTS], call.args[2 * count :], strict=True))
         results = tuple(substitute(r, given) for r in function.result)
         dtypes = tuple(nodes.dtype_of(v) for v in function.lhs)
         identity = tuple(function.identity_element)
@@ -414,7 +415,7 @@ def _meaning(call: OpCall, scan: bool) -> Stmt:
 
     def body(*indices: Expr) -> Stmt:
         k = nodes.fresh("k")
-        position = extent - 1 - k if call.attrs.get("reverse") else k
+        position = extent - 1 - k if call.attrs.get(REVERSE) else k
         by_dim = {**dict(zip(outer, indices, strict=False)), dim: position if extent > 1 else zero}
         compact = [by_dim.get(d, zero) for d in shape_dims]
         values = [None if s is None else nodes.load(s.buffer, s.spread(compact)) for s in fold.sources]

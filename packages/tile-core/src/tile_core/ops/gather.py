@@ -7,15 +7,12 @@ from collections.abc import Callable, Sequence
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.errors.ops import DuplicateRows, RowsOperand, ShapesDiffer
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
 from tile_core.values.allocation import allocate
 from tile_core.values.value import Buffer, Region, Tile, Value
-
-#: Attribute of a scatter whose rows are all different.
-DISTINCT = "distinct"
 
 
 def gather(src: Tile, rows: Tile | Sequence[int], dst: Tile) -> None:
@@ -73,7 +70,7 @@ def scatter(src: Tile, dst: Tile, rows: Tile | Sequence[int]) -> None:
     index = _rows("scatter", rows)
     _check("scatter", "src", source, to, index)
     operands.moves_exactly("scatter", source, to)
-    attrs = {DISTINCT: 1} if isinstance(rows, (list, tuple)) else None
+    attrs = {attributes.DISTINCT: 1} if isinstance(rows, (list, tuple)) else None
     operands.emit("scatter", [source, to, index], [to], attrs)
 
 

@@ -9,7 +9,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES, DType
 from tile_core.errors.ops import BadAttribute, GemmShape, GemmTypes
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
@@ -76,20 +76,20 @@ def gemm(
     --------
     >>> T.gemm(H, H, F, transpose_B=True)
     """
-    attrs = attributes(
+    attrs = arguments(
         "gemm", {"A": transpose_A, "B": transpose_B}, policy=policy, k_pack=k_pack, wg_wait=wg_wait, variant=variant,
         hints=hints,
     )  # fmt: skip
     regions = [operands.as_region("gemm", r, x) for r, x in (("A", A), ("B", B), ("C", C))]
     check_types("gemm", *(r.dtype for r in regions))
     matrix_shape("gemm", regions, transpose_A, transpose_B)
-    attrs["types"] = [str(r.dtype) for r in regions]
+    attrs[attributes.TYPES] = [str(r.dtype) for r in regions]
     regions[:2] = [operands.apart("gemm", r, regions[2], aligned=False) for r in regions[:2]]
     clear = operands.scalar(clear_accum, DTYPES["bool"])
     operands.emit("gemm", [*regions, clear], [regions[2]], attrs)
 
 
-def attributes(
+def arguments(
     op: str,
     transposes: Mapping[str, bool],
     *,
@@ -98,7 +98,7 @@ def attributes(
     wg_wait: int,
     variant: str | None,
     hints: Mapping[str, object],
-) -> dict[str, object]:
+) -> attributes.AttrDict:
     """Return the compile-time arguments of a product as the attributes of its call.
 
     Raises
@@ -108,12 +108,13 @@ def attributes(
     """
     if variant is not None and not isinstance(variant, str):
         raise BadAttribute(op=op, name="variant", found=operands.named(variant), legal="the name of a variant")
-    attrs: dict[str, object] = {f"transpose_{r}": operands.flag(op, f"transpose_{r}", x) for r, x in transposes.items()}
-    attrs["policy"] = operands.integer(op, "policy", policy, 0, max(GemmWarpPolicy))
-    attrs["k_pack"] = operands.integer(op, "k_pack", k_pack, 1, 2)
-    attrs["wg_wait"] = operands.integer(op, "wg_wait", wg_wait, -1)
-    attrs["hints"] = checks.hints(op, hints, ("mbar", "annotations"))
-    return attrs if variant is None else {**attrs, "variant": variant}
+    turned = {attributes.TRANSPOSED[r]: x for r, x in transposes.items()}
+    attrs: attributes.AttrDict = {key: operands.flag(op, key, x) for key, x in turned.items()}
+    attrs[attributes.POLICY] = operands.integer(op, "policy", policy, 0, max(GemmWarpPolicy))
+    attrs[attributes.K_PACK] = operands.integer(op, "k_pack", k_pack, 1, 2)
+    attrs[attributes.WG_WAIT] = operands.integer(op, "wg_wait", wg_wait, -1)
+    attrs[attributes.HINTS] = checks.hints(op, hints, ("mbar", "annotations"))
+    return attrs if variant is None else {**attrs, attributes.VARIANT: variant}
 
 
 def check_types(op: str, a: DType, b: DType, c: DType) -> None:
@@ -202,7 +203,7 @@ def meaning(call: OpCall) -> Stmt:
     C[i, j] = (clear ? 0 : C[i, j]) + the sum over k of A[i, k] * B[k, j].
     """
     a, b, c, clear = call.args[:4]
-    trans_a, trans_b = bool(call.attrs["transpose_A"]), bool(call.attrs["transpose_B"])
+    trans_a, trans_b = bool(call.attrs[attributes.TRANSPOSE_A]), bool(call.attrs[attributes.TRANSPOSE_B])
     extent = a.extents[a.matrix_dims()[0 if trans_a else 1]]
     acc = accumulator(c.dtype)
 

@@ -12,11 +12,12 @@ from tile_core.dtypes import DTYPES, DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.ops import BadElementType, GemmTypes, ScaleShape
 from tile_core.ir import nodes
+from tile_core.ir.attributes import BLOCK, TRANSPOSE_A, TRANSPOSE_B, TYPES, AttrDict
 from tile_core.numerics.exprs import decode_expr, nibble_expr, scaled_expr
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
-from tile_core.ops.gemm import GemmWarpPolicy, accumulated, attributes, fitting, matrix, matrix_extents
+from tile_core.ops.gemm import GemmWarpPolicy, accumulated, arguments, fitting, matrix, matrix_extents
 from tile_core.values.value import Region, Scalar, Tile
 
 #: Types of A and B.
@@ -83,19 +84,19 @@ def gemm_scaled(
     >>> T.gemm_scaled(x, s, x, s, F, transpose_B=True)  # a scale for 32 elements
     """
     turned, fixed = {"A": transpose_A, "B": transpose_B}, {"k_pack": 1, "wg_wait": 0}
-    attrs = attributes("gemm_scaled", turned, policy=policy, variant=variant, hints=hints, **fixed)
+    attrs = arguments("gemm_scaled", turned, policy=policy, variant=variant, hints=hints, **fixed)
     tiles = {"A": A, "A_scale": A_scale, "B": B, "B_scale": B_scale, "C": C}
     _emit(tiles, (A_format, B_format), (bool(transpose_A), bool(transpose_B)), clear_accum, attrs)
 
 
 def _emit(
     tiles: dict[str, Tile], given: tuple[str | None, str | None], turned: tuple[bool, bool], clear_accum: Scalar,
-    attrs: dict[str, object],
+    attrs: AttrDict,
 ) -> None:  # fmt: skip
     regions = [operands.as_region("gemm_scaled", role, x) for role, x in tiles.items()]
     formats = [_format(role, regions[n], name) for role, n, name in zip("AB", (0, 2), given, strict=True)]
-    attrs["block"] = _checked(regions, formats, not turned[0], turned[1])
-    attrs["types"] = [str(d) for d in (formats[0], regions[1].dtype, formats[1], regions[3].dtype, regions[4].dtype)]
+    attrs[BLOCK] = _checked(regions, formats, not turned[0], turned[1])
+    attrs[TYPES] = [str(d) for d in (formats[0], regions[1].dtype, formats[1], regions[3].dtype, regions[4].dtype)]
     for n in range(4):
         regions[n] = operands.apart("gemm_scaled", regions[n], regions[4], aligned=False)
     clear = operands.scalar(clear_accum, DTYPES["bool"])
@@ -208,8 +209,8 @@ def meaning(call: OpCall) -> Stmt:
     C[i, j] = (clear ? 0 : C[i, j]) + the sum over blocks b of (the sum of A * B in b) * A_scale * B_scale.
     """
     a, a_scale, b, b_scale, c, clear = call.args[:6]
-    trans_a, trans_b, block = (int(call.attrs[n]) for n in ("transpose_A", "transpose_B", "block"))
-    a_type, b_type = str(call.attrs["types"][0]), str(call.attrs["types"][2])
+    trans_a, trans_b, block = (int(call.attrs[n]) for n in (TRANSPOSE_A, TRANSPOSE_B, BLOCK))
+    a_type, b_type = str(call.attrs[TYPES][0]), str(call.attrs[TYPES][2])
     extent = a.extents[a.matrix_dims()[0 if trans_a else 1]]
     extent *= 2 if is_packed(a.dtype, a_type) and not trans_a else 1
     part, new_part = nodes.alloc([1], "float32", "part", "local")

@@ -13,10 +13,11 @@ from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES, DType
 from tile_core.errors.ops import BadElementType, SparseShape
 from tile_core.ir import nodes
+from tile_core.ir.attributes import GROUP, TRANSPOSED, TYPES
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
-from tile_core.ops.gemm import GemmWarpPolicy, accumulated, accumulator, attributes, check_types, matrix, matrix_extents
+from tile_core.ops.gemm import GemmWarpPolicy, accumulated, accumulator, arguments, check_types, matrix, matrix_extents
 from tile_core.values.value import Region, Scalar, Tile
 
 #: Nibbles of a word of metadata that keep elements 0 and 1, for groups whose kept values are zero.
@@ -70,7 +71,7 @@ def gemm_sp(
     --------
     >>> T.gemm_sp(values, meta, H, F)
     """
-    attrs = attributes(
+    attrs = arguments(
         "gemm_sp", {"A": transpose_A, "E": transpose_E, "B": transpose_B}, policy=policy, k_pack=k_pack,
         wg_wait=wg_wait, variant=variant, hints=hints,
     )  # fmt: skip
@@ -84,7 +85,7 @@ def gemm_sp(
     if e.dtype not in METADATA:
         raise BadElementType(op="gemm_sp", role="E", found=e.dtype, legal=", ".join(METADATA))
     sparse_shape(regions, bool(transpose_A), bool(transpose_E), bool(transpose_B))
-    attrs |= {"group": group_of(a.dtype), "types": [str(r.dtype) for r in regions]}
+    attrs |= {GROUP: group_of(a.dtype), TYPES: [str(r.dtype) for r in regions]}
     clear = operands.scalar(clear_accum, DTYPES["bool"])
     operands.emit("gemm_sp", [*regions, clear], [c], attrs)
 
@@ -170,8 +171,8 @@ def meaning(call: OpCall) -> Stmt:
     C[i, j] = (clear ? 0 : C[i, j]) + the sum over groups g and kept indices x of A_sparse * B[group * g + x, j].
     """
     a, e, b, c, clear = call.args
-    trans_a, trans_e, trans_b = (bool(call.attrs[f"transpose_{r}"]) for r in "AEB")
-    group = int(call.attrs["group"])
+    trans_a, trans_e, trans_b = (bool(call.attrs[TRANSPOSED[r]]) for r in "AEB")
+    group = int(call.attrs[GROUP])
     stored = a.extents[a.matrix_dims()[0 if trans_a else 1]]
     per_group = 2 if group == 4 else 1
     acc = accumulator(c.dtype)

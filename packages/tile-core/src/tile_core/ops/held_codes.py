@@ -14,7 +14,7 @@ from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Stmt
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.program import Program
 from tile_core.ir.visit import collect
 from tile_core.ops.base import OpCall, View, is_op
@@ -94,9 +94,9 @@ def _goals(body: Stmt) -> Iterator[tuple[View, str]]:
     for call in _calls(body):
         if call.name == "gemm_sp":
             assert isinstance(call.args[1], View)
-            yield call.args[1], METADATA[int(call.attrs["group"])]
+            yield call.args[1], METADATA[int(call.attrs[attributes.GROUP])]
         elif call.name == "gemm_scaled":
-            for view, held in zip(call.args[:4], call.attrs["types"], strict=False):
+            for view, held in zip(call.args[:4], call.attrs[attributes.TYPES], strict=False):
                 assert isinstance(view, View)
                 if view.dtype != str(held):
                     yield view, str(held)

@@ -6,6 +6,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.errors.ops import BadAttribute
 from tile_core.ir import nodes
+from tile_core.ir.attributes import DILATION, KERNEL, PAD, STRIDE, Attrs
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp
 from tile_core.ops.copy import convert
@@ -60,7 +61,7 @@ def c2d_im2col(
         operands.integer("c2d_im2col", name, x, low)
     operands.moves_exactly("c2d_im2col", source, to)
     source = operands.apart("c2d_im2col", source, to, aligned=False)
-    attrs = {"kernel": kernel, "stride": stride, "dilation": dilation, "pad": pad}
+    attrs: Attrs = {KERNEL: kernel, STRIDE: stride, DILATION: dilation, PAD: pad}
     operands.emit("c2d_im2col", [source, to, _step("nhw_step", nhw_step), _step("c_step", c_step)], [to], attrs)
 
 
@@ -75,7 +76,7 @@ def _step(name: str, x: Scalar) -> Value:
 def meaning(call: OpCall) -> Stmt:
     """Return the reference semantics: load each pixel of a filter element, 0 outside."""
     img, col, nhw_step, c_step = call.args
-    kernel, stride, dilation, pad = (int(call.attrs[k]) for k in ("kernel", "stride", "dilation", "pad"))
+    kernel, stride, dilation, pad = (int(call.attrs[k]) for k in (KERNEL, STRIDE, DILATION, PAD))
     _, height, width, channels = img.extents
     reach = dilation * (kernel - 1) + 1
     out_h = tirx.floordiv(nodes.int_const(0) + height + 2 * pad - reach, stride) + 1

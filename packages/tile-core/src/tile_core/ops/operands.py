@@ -5,10 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Attrs, DTypeLike
+from tile_core.compat.types import DTypeLike
 from tile_core.errors.naming import naming
 from tile_core.errors.ops import (
     BadAttribute,
@@ -21,6 +21,7 @@ from tile_core.errors.ops import (
     WritesReadOnly,
 )
 from tile_core.ir import nodes
+from tile_core.ir.attributes import CALLED, HINTS, NUMERICS, REQUIRES, Attrs
 from tile_core.numerics.levels import STRICT
 from tile_core.values import checks
 from tile_core.values.builder import Builder, current
@@ -152,8 +153,22 @@ def same_shape(op: str, roles: tuple[str, str], a: Region, b: Region) -> tuple[i
     """Check that two operands have equal extents except those of 1, and return them."""
     shape_a, shape_b = static_shape(op, roles[0], a), static_shape(op, roles[1], b)
     if shape_a != shape_b:
-        raise ShapesDiffer(op=op, a=roles[0], b=roles[1], shape_a=shape_a, shape_b=shape_b)
+        facts: dict[str, Any] = {"a": roles[0], "b": roles[1], "shape_a": shape_a, "shape_b": shape_b}
+        raise ShapesDiffer(op=op, **facts | _fitting(a, shape_a, b, shape_b))
     return shape_a
+
+
+def _fitting(a: Region, shape_a: tuple[int, ...], b: Region, shape_b: tuple[int, ...]) -> dict[str, str]:
+    """Return the remedy for different shapes, if one fits into the other."""
+    for large, wide, shape in ((a, shape_a, shape_b), (b, shape_b, shape_a)):
+        name, rank = large.buffer.name, len(large.extents)
+        corner = ", ".join("ijklmn"[:rank])
+        if len(wide) < len(shape) <= rank and rank <= len("ijklmn"):
+            return {"fix": f"the corner of a tile of shape {shape} has an index for each dimension: {name}[{corner}]"}
+        if len(wide) == len(shape) == rank and all(x >= y for x, y in zip(wide, shape, strict=True)):
+            part = ", ".join(f"0:{extent}" for extent in shape)
+            return {"fix": f"give the corner of a tile of shape {shape}, {name}[{corner}], or a slice: {name}[{part}]"}
+    return {}
 
 
 def apart(op: str, source: Region, to: Region, aligned: bool = True) -> Region:
@@ -179,7 +194,7 @@ def apart(op: str, source: Region, to: Region, aligned: bool = True) -> Region:
     builder.emit(tirx.AllocBuffer(var, {}, builder.span()))
     kept = Region(Buffer(var, extents, source.dtype, scope, name), [0] * len(extents), extents, source.kept)
     assert static_shape(op, "src", kept) == shape
-    emit("copy", [source, kept], [kept], {"hints": {}})
+    emit("copy", [source, kept], [kept], {HINTS: {}})
     return kept
 
 
@@ -206,10 +221,10 @@ def emit(op: str, args: Sequence[Region | Value], writes: Sequence[Region], attr
             raise EmptyOperand(op=op, found=repr(operand))
     builder.materialise([r.buffer.var for r in writes])
     if builder.requires:
-        attrs = {**(attrs or {}), nodes.REQUIRES: builder.requires}
+        attrs = {**(attrs or {}), REQUIRES: builder.requires}
     attrs = in_region(op, attrs, builder.level)
     if builder.called is not None:
-        attrs = {**(attrs or {}), nodes.CALLED: list(builder.called)}
+        attrs = {**(attrs or {}), CALLED: list(builder.called)}
     ir_args = [a.ir() if isinstance(a, Region) else a.expr if isinstance(a, Value) else a for a in args]
     builder.emit(tirx.Evaluate(nodes.tile_call(op, ir_args, attrs), builder.span()))
 
@@ -223,7 +238,7 @@ def in_region(op: str, attrs: Attrs | None, level: str) -> Attrs | None:
 
     if not level or not (OPS[op].accumulates or (level == STRICT and op.startswith("atomic"))):
         return attrs
-    return {**(attrs or {}), nodes.NUMERICS: level}
+    return {**(attrs or {}), NUMERICS: level}
 
 
 @contextmanager

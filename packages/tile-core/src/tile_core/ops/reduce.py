@@ -9,6 +9,7 @@ from tile_core.compat.types import BinaryNode, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES, DType
 from tile_core.errors.ops import BadAttribute, BadDestination, BadDim, BadElementType
 from tile_core.ir import nodes
+from tile_core.ir.attributes import CLEAR, DIM, HINTS, KIND, NAN_PROPAGATE, Attrs
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp
 from tile_core.ops.copy import convert
@@ -167,7 +168,7 @@ def axis(op: str, region: Region, dim: int) -> int:
 
 def _emit(kind: str, src: Tile, dst: Tile, dim: int, clear: bool, nan: bool, hints: Mapping[str, object]) -> None:
     op = f"reduce_{kind}"
-    flags = {"clear": operands.flag(op, "clear", clear), "nan_propagate": operands.flag(op, "nan_propagate", nan)}
+    flags: Attrs = {CLEAR: operands.flag(op, "clear", clear), NAN_PROPAGATE: operands.flag(op, "nan_propagate", nan)}
     known = checks.hints(op, hints, ("batch", "annotations"))
     source, out = operands.as_region(op, "src", src), operands.as_region(op, "dst", dst)
     check_types(op, kind, source.dtype, out.dtype)
@@ -180,8 +181,7 @@ def _emit(kind: str, src: Tile, dst: Tile, dim: int, clear: bool, nan: bool, hin
         keep = (*shape[:at], 1, *shape[at + 1 :])
         raise BadDestination(op=op, found=out.shape, src=shape, dim=dim, expected=expected or (1,), keep=keep)
     source = operands.apart(op, source, out, aligned=False)
-    attrs = {"kind": kind, "dim": source.kept[at], **flags, "hints": known}
-    operands.emit("reduce", [source, out], [out], attrs)
+    operands.emit("reduce", [source, out], [out], {KIND: kind, DIM: source.kept[at], **flags, HINTS: known})
 
 
 def check_types(op: str, kind: str, src: DType, dst: DType) -> None:
@@ -263,7 +263,7 @@ def absorber(kind: str, dtype: str) -> BinaryNode | None:
     left out without a test for it.
     """
     from tile_core.numerics.build import absolute_bits, bind, bits_of, constant, equal, float_of, select, type_name
-    from tile_core.numerics.formats import IEEE
+    from tile_runtime.numerics.formats import IEEE
 
     if kind == "absmax" and dtype in IEEE:
         return lambda total, x: select(x > total, x, total)
@@ -303,9 +303,9 @@ def meaning(call: OpCall) -> Stmt:
     acc = neutral; for every k: acc = combine(acc, src[.., k, ..]); dst = acc, or combine(dst, acc).
     """
     src, dst = call.args
-    kind, dim = str(call.attrs["kind"]), int(call.attrs["dim"])
+    kind, dim = str(call.attrs[KIND]), int(call.attrs[DIM])
     acc = accumulator(dst.dtype)
-    combine = combiner(kind, acc, bool(call.attrs["nan_propagate"]))
+    combine = combiner(kind, acc, bool(call.attrs[NAN_PROPAGATE]))
     total, allocate = nodes.alloc([1], acc, "acc", "local")
     outer = [d for d, e in enumerate(src.extents) if e != 1 and d != dim]
 
@@ -316,7 +316,7 @@ def meaning(call: OpCall) -> Stmt:
             full[d] = i
         full[dim] = k
         to = dst.spread(indices)
-        first = neutral(kind, acc) if call.attrs["clear"] else before(kind, nodes.load(dst.buffer, to), acc)
+        first = neutral(kind, acc) if call.attrs[CLEAR] else before(kind, nodes.load(dst.buffer, to), acc)
         step = nodes.store(total, combine(total[0], element(kind, src.load(full), acc)), [0])
         return nodes.seq([
             allocate,

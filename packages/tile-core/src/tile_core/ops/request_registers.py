@@ -6,9 +6,6 @@ from tile_core.compat.types import Stmt
 from tile_core.ir import nodes
 from tile_core.ops.base import OpCall, TileOp
 
-#: Attributes: 32-bit registers of each thread, and whether these are more than it had.
-COUNT, MORE = "count", "more"
-
 
 def meaning(call: OpCall) -> Stmt:
     """Nothing."""

@@ -8,6 +8,7 @@ from tile_core.compat.types import Expr, Stmt
 from tile_core.dtypes import DType
 from tile_core.errors.ops import BadElementType
 from tile_core.ir import nodes
+from tile_core.ir.attributes import DIM, KIND, NAN_PROPAGATE, REVERSE, Attrs
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp
 from tile_core.ops.copy import convert
@@ -56,14 +57,14 @@ def cummax(
 
 
 def _emit(op: str, kind: str, src: Tile, dst: Tile | None, dim: int, reverse: bool, nan: bool) -> None:
-    flags = {"reverse": operands.flag(op, "reverse", reverse), "nan_propagate": operands.flag(op, "nan_propagate", nan)}
+    flags = operands.flag(op, "reverse", reverse), operands.flag(op, "nan_propagate", nan)
     source = operands.as_region(op, "src", src)
     out = source if dst is None else operands.as_region(op, "dst", dst)
     operands.same_shape(op, ("src", "dst"), source, out)
     at = axis(op, source, dim)
     check_types(op, kind, source.dtype, out.dtype)
     source = operands.apart(op, source, out)
-    attrs = {"kind": kind, "dim": source.kept[at], **flags}
+    attrs: Attrs = {KIND: kind, DIM: source.kept[at], REVERSE: flags[0], NAN_PROPAGATE: flags[1]}
     operands.emit("scan", [source, out], [out], attrs)
 
 
@@ -89,17 +90,17 @@ def meaning(call: OpCall) -> Stmt:
     acc = neutral; for every k in order: acc = combine(acc, src[.., k, ..]); dst[.., k, ..] = acc.
     """
     src, dst = call.args
-    kind, dim = str(call.attrs["kind"]), int(call.attrs["dim"])
+    kind, dim = str(call.attrs[KIND]), int(call.attrs[DIM])
     extent = src.extents[dim]
     acc = accumulator(dst.dtype)
-    combine = combiner(kind, acc, bool(call.attrs["nan_propagate"]))
+    combine = combiner(kind, acc, bool(call.attrs[NAN_PROPAGATE]))
     total, allocate = nodes.alloc([1], acc, "acc", "local")
     outer = [d for d, e in enumerate(src.extents) if e != 1 and d != dim]
     shape_dims = [d for d, e in enumerate(src.extents) if e != 1] or [len(src.extents) - 1]
 
     def body(*indices: Expr) -> Stmt:
         k = nodes.fresh("k")
-        position = extent - 1 - k if call.attrs["reverse"] else k
+        position = extent - 1 - k if call.attrs[REVERSE] else k
         if extent == 1:
             position = nodes.int_const(0)
         by_dim = dict(zip(outer, indices, strict=False))

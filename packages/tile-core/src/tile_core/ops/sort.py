@@ -10,6 +10,7 @@ from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.errors.ops import BadElementType, ScopeNotAllowed
 from tile_core.ir import nodes
+from tile_core.ir.attributes import DESCENDING, DIM, Attrs
 from tile_core.numerics.order_keys import key_type, sort_key, sorted_value, wide_type
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp
@@ -59,7 +60,7 @@ def sort(src: Tile, dst: Tile | None = None, dim: int = -1, descending: bool = F
         if region.scope not in ("shared", "local.fragment", "global") or nested:
             found = f"{region.scope}, in a T.Parallel loop" if nested else region.scope
             raise ScopeNotAllowed(op="sort", role=role, found=found, legal=_LEGAL)
-    attrs = {"dim": source.kept[at], "descending": descending}
+    attrs: Attrs = {DIM: source.kept[at], DESCENDING: descending}
     operands.emit("sort", [operands.apart("sort", source, out), out], [out], attrs)
 
 
@@ -83,7 +84,7 @@ def lowered(call: OpCall, near: int = 31) -> Stmt:
         Exchanges inside of ``2**near`` keys along the dimension are done for one such part after the other.
     """
     src, dst = call.args
-    dim, descending = int(call.attrs["dim"]), bool(call.attrs["descending"])
+    dim, descending = int(call.attrs[DIM]), bool(call.attrs[DESCENDING])
     kept = [d for d, e in enumerate(src.extents) if e != 1] or [len(src.extents) - 1]
     others = [d for d in kept if d != dim]
     length, rows = int(src.extents[dim]), prod(int(src.extents[d]) for d in others)

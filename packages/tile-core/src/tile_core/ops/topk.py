@@ -9,6 +9,7 @@ from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.errors.ops import BadAttribute, BadElementType, ShapesDiffer
 from tile_core.ir import nodes
+from tile_core.ir.attributes import DIMS, LARGEST, Attrs
 from tile_core.numerics.order_keys import key_of, key_type, wide_type
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
@@ -71,7 +72,7 @@ def topk(src: Tile, values: Tile, indices: Tile, dim: int = -1, largest: bool = 
         raise BadAttribute(op="topk", name="k", found=k, legal=f"from 1 to {shape[at]}, the extent of the dimension")
     for out in (found, found_at):
         source = operands.apart("topk", source, out, aligned=False)
-    attrs = {"dims": [source.kept[at], found.kept[at], found_at.kept[at]], "largest": largest}
+    attrs: Attrs = {DIMS: [source.kept[at], found.kept[at], found_at.kept[at]], LARGEST: largest}
     operands.emit("topk", [source, found, found_at], [found, found_at], attrs)
 
 
@@ -110,7 +111,7 @@ def offer(best: Sequence[BufferVar], last: Sequence[Expr], at: Expr, new: Sequen
 
 def outer_of(call: OpCall) -> list[int]:
     """Return the source's dimensions other than that of the op."""
-    src, dims = call.args[0], [int(d) for d in call.attrs["dims"]]
+    src, dims = call.args[0], [int(d) for d in call.attrs[DIMS]]
     return [d for d in range(len(src.extents)) if d != dims[0] and src.extents[d] != 1]
 
 
@@ -124,7 +125,7 @@ def index_of(view: View, dim: int, others: Sequence[Expr], position: Expr) -> li
 def store_found(call: OpCall, others: Sequence[Expr], rank: Expr, index: Expr) -> Stmt:
     """Return the statement that stores a found element and its index by rank."""
     src, values, indices = call.args
-    dims = [int(d) for d in call.attrs["dims"]]
+    dims = [int(d) for d in call.attrs[DIMS]]
     value = nodes.load(src.buffer, src.at(index_of(src, dims[0], others, index)))
     return nodes.seq([
         nodes.store(values.buffer, value, values.at(index_of(values, dims[1], others, rank)), call.span),
@@ -138,7 +139,7 @@ def store_found(call: OpCall, others: Sequence[Expr], rank: Expr, index: Expr) -
 def meaning(call: OpCall) -> Stmt:
     """k times: the element that comes first of those after the last one found."""
     src = call.args[0]
-    dims, largest = [int(d) for d in call.attrs["dims"]], bool(call.attrs["largest"])
+    dims, largest = [int(d) for d in call.attrs[DIMS]], bool(call.attrs[LARGEST])
     made = [nodes.alloc([1], d, n, "local") for n in ("best", "last") for d in (key_type(src.dtype), "int32")]
     best, last = [b for b, _ in made[:2]], [b for b, _ in made[2:]]
     zero = nodes.int_const(0)

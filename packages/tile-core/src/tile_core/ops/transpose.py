@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tile_core.compat.types import Expr, Stmt
 from tile_core.errors.ops import ShapesDiffer
 from tile_core.ir import nodes
+from tile_core.ir.attributes import DST_DIMS, SRC_DIMS, Attrs
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, TileOp, View
 from tile_core.ops.copy import convert
@@ -43,14 +44,14 @@ def transpose(src: Tile, dst: Tile) -> None:
         )
     operands.moves_exactly("transpose", source, to)
     source = operands.apart("transpose", source, to, aligned=False)
-    attrs = {"src_dims": list(source.kept), "dst_dims": list(to.kept)}
+    attrs: Attrs = {SRC_DIMS: list(source.kept), DST_DIMS: list(to.kept)}
     operands.emit("transpose", [source, to], [to], attrs)
 
 
 def meaning(call: OpCall) -> Stmt:
     """For every index: load, convert, store with the last two indices exchanged."""
     src, dst = call.args
-    src_dims, dst_dims = list(call.attrs["src_dims"]), list(call.attrs["dst_dims"])
+    src_dims, dst_dims = list(call.attrs[SRC_DIMS]), list(call.attrs[DST_DIMS])
     extents = [dst.extents[d] for d in dst_dims]
 
     def body(*indices: Expr) -> Stmt:

@@ -6,9 +6,6 @@ from tile_core.compat.types import Stmt
 from tile_core.ir import nodes
 from tile_core.ops.base import OpCall, TileOp
 
-#: Attribute: how many of a thread's products may still be in flight behind it.
-PENDING = "pending"
-
 
 def meaning(call: OpCall) -> Stmt:
     """Nothing: a product is complete where it stands."""

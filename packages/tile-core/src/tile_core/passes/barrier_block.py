@@ -14,9 +14,9 @@ from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import DTYPES
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ops import copy_to_block
-from tile_core.ops.base import COMPLETED, COMPLETES, COUNTED
+from tile_core.ops.base import COMPLETED, COUNTED
 from tile_core.passes.roles import role_of
 from tile_core.records import dataclass
 
@@ -73,7 +73,7 @@ def step_of(s: Stmt) -> Step | None:
         element = call.args[0].args[0]
         operand = call.args[1] if len(call.args) > 1 else None
         return Step(name.removeprefix("barrier_"), element.source, element.indices[0], operand)
-    if COMPLETES in (call.attrs or {}):
+    if attributes.COMPLETES in (call.attrs or {}):
         at = call.args[COMPLETED[name]]
         return Step("complete", at.source, at.region[0].min)
     if name == copy_to_block.NAME:
@@ -83,7 +83,7 @@ def step_of(s: Stmt) -> Step | None:
     counted = COUNTED.get(name)
     if counted is not None and len(call.args) > counted:
         to, at = call.args[counted - 1], call.args[counted]
-        mask, shares = (int(n) for n in list((call.attrs or {}).get(calls.BLOCKS, (0, 1)))[:2])
+        mask, shares = (int(n) for n in list((call.attrs or {}).get(attributes.RANKS, (0, 1)))[:2])
         ranks = tuple(r for r in range(mask.bit_length()) if mask >> r & 1)
         return Step("copy", at.source, at.region[0].min, nodes.int_const(_bytes(to)), ranks, shares > 1)
     return None
@@ -142,7 +142,7 @@ class BlockSteps:
             self.span = range(len(self.points))  # other blocks write here at any time
         cuts = {0, self.threads}
         for p in self.every:
-            if p.kind == "mark" and p.stmt.attr_key == calls.ONLY:
+            if p.kind == "mark" and p.stmt.attr_key == attributes.ONLY:
                 first, count = (int(nodes.as_int(n)) for n in list(p.stmt.node)[1:3])
                 cuts |= {first, first + count}
         edges = sorted(cuts)

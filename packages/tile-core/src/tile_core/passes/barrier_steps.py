@@ -17,10 +17,9 @@ from tile_core.analysis.point import Point
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Var
 from tile_core.dtypes import DTYPES
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import role
 from tile_core.ops.base import COMPLETED, OpCall, View
-from tile_core.ops.wait_uses import PENDING
 from tile_core.passes.barrier_block import FULL, WAIT, BlockSteps, Lost, Step
 
 _STEPS = 200_000
@@ -311,7 +310,7 @@ class Execution:
             if nodes.as_int(call.args[1]) == sum(self.phases.teams[t] for t in teams):
                 self.phases.meet(teams)
         elif name in ("cluster_arrive", "cluster_wait"):
-            self.meet(teams, name == "cluster_wait", call is not None and calls.RELAXED in (call.attrs or {}))
+            self.meet(teams, name == "cluster_wait", call is not None and attributes.RELAXED in (call.attrs or {}))
         else:
             self.accesses(p, teams)
             self.assign(p)
@@ -362,7 +361,7 @@ class Execution:
                 self.phases.unordered |= {name for name, _ in read}  # too many to follow
             self.latest[self.rank] = latest[-_MOST_PENDING:]
         elif call is not None and nodes.is_tile_call(call, WAIT):
-            pending = int(nodes.as_int(call.attrs[PENDING]))
+            pending = int(nodes.as_int(call.attrs[attributes.PENDING]))
             ended = latest[: len(latest) - pending]
             self.latest[self.rank] = latest[len(ended) :]
             for teams, read in ended:
@@ -420,8 +419,8 @@ class Execution:
 
 def _kind(call: OpCall) -> Hashable:
     """Return the properties that let products add in order: instruction and accumulator shape."""
-    accumulator, types = call.args[COMPLETED[call.name] - 2], call.attrs["types"]
-    scales = (str(types[1]), int(call.attrs["block"])) if call.name == "gemm_scaled" else ()
+    accumulator, types = call.args[COMPLETED[call.name] - 2], call.attrs[attributes.TYPES]
+    scales = (str(types[1]), int(call.attrs[attributes.BLOCK])) if call.name == "gemm_scaled" else ()
     return call.name, DTYPES[str(types[0])].bits, *scales, *map(str, accumulator.extents)
 
 

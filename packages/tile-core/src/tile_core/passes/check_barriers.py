@@ -19,7 +19,7 @@ from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Stmt, Var
 from tile_core.errors.ops import BadBarrier, UnbalancedBarrier
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import annotation, collect, role
 from tile_core.ops.copy_to_block import is_send
 from tile_core.ops.effects import effects
@@ -33,7 +33,7 @@ def barriers_of(body: Stmt) -> dict[BufferVar, tuple[int, ...]]:
     """Return the barriers that a program allocates, with the arrivals of their objects."""
     found = {}
     for alloc in collect(body, tirx.AllocBuffer):
-        counts = (alloc.annotations or {}).get(calls.ARRIVALS)
+        counts = (alloc.annotations or {}).get(attributes.ARRIVALS)
         if counts is not None:
             found[alloc.buffer] = tuple(int(nodes.as_int(n)) for n in counts)
     return found
@@ -175,7 +175,7 @@ def _fault(around: Point, flow: Flow) -> str:
 
 def _is_apart(p: Point, varying: Varying) -> bool:
     """Whether threads of a block or a role part at a statement."""
-    return varying.parts(p) and not (p.kind == "mark" and p.stmt.attr_key == calls.ONLY)
+    return varying.parts(p) and not (p.kind == "mark" and p.stmt.attr_key == attributes.ONLY)
 
 
 def _blocks(flow: Flow) -> Iterator[tuple[Point, Sequence[Point]]]:
@@ -190,12 +190,12 @@ def _blocks(flow: Flow) -> Iterator[tuple[Point, Sequence[Point]]]:
 
 def _axes(launch: Point) -> dict[int, Var]:
     loops = [s for s in collect(launch.stmt, tirx.For) if role(s) == "grid"]
-    return {int(annotation(s, nodes.AXIS)): s.loop_var for s in loops}
+    return {int(annotation(s, attributes.AXIS)): s.loop_var for s in loops}
 
 
 def _threads(launch: Point) -> int:
     loops = collect(launch.stmt, tirx.For)
-    found = [s.annotations[nodes.THREADS] for s in loops if nodes.THREADS in (s.annotations or {})]
+    found = [s.annotations[attributes.THREADS] for s in loops if attributes.THREADS in (s.annotations or {})]
     return prod(int(nodes.as_int(n)) for n in found[0]) if found else 1
 
 

@@ -4,7 +4,7 @@ Blocks of a launch have no order: an element that one writes, no other block rea
 an atomic. The *same value* is a constant, or a value that is computed in all these blocks from the same scalars, loop
 variables and elements that the launch does not write; a block index may occur in it if it has one value in all of them.
 
-Most tensors are tiled: different blocks have different digits in the indices (``analysis/tile_digits.py``), and nothing
+Most tensors are tiled: different blocks have different digits in the indices (``analysis/affine.py``), and nothing
 else is done. For the others, indices are computed for blocks (all, or a sample of large grids), so that a refusal names
 two blocks and an element. For symbolic extents several sizes are tried, and the launch is refused if blocks conflict in
 all of them. Indices and conditions that depend on memory are not decided here, nor is what a block does after it may
@@ -20,13 +20,14 @@ from functools import cached_property
 import numpy as np
 
 from tile_core.analysis.accesses import Access
+from tile_core.analysis.affine import Digits
 from tile_core.analysis.block_values import BlockValues
 from tile_core.analysis.conflicts import (
     AccessRows,
-    Conflict,
     assignments,
     element_name,
     read_elsewhere,
+    refusal,
     unit_of,
     written_twice,
 )
@@ -34,15 +35,11 @@ from tile_core.analysis.flow import Flow
 from tile_core.analysis.index_evaluation import Unknown
 from tile_core.analysis.iteration_space import Space
 from tile_core.analysis.point import Point
-from tile_core.analysis.ranges import Ranges
-from tile_core.analysis.tile_digits import BlockDigits
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Array, BufferVar, Call, Expr, Stmt, Var
 from tile_core.errors.ops import ParallelRace
-from tile_core.ir import nodes
-from tile_core.ir.names import as_written
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, role
-from tile_core.numerics.build import type_name
 from tile_core.ops.base import OpCall, is_op
 from tile_core.ops.effects import effects
 from tile_core.ops.registry import OPS
@@ -104,7 +101,8 @@ class _Launch:
         found = {b: accesses for b, accesses in self.tensors.items() if _plain_write(accesses)}
         if not found:
             return
-        digits = self._digits()
+        loops = [p.stmt for p in self.flow.points if p.kind == "for"]
+        digits = Digits(self.axes, loops, self.flow.binds)
         for accesses in found.values():
             if not digits.distinct(accesses):
                 self._enumerate(accesses)
@@ -115,22 +113,10 @@ class _Launch:
             return False
         return not any(w.order < p.order or any(x in w.loops for x in p.loops) for w in self.waits)
 
-    def _digits(self) -> BlockDigits:
-        ranges = Ranges()
-        loops = [p.stmt for p in self.flow.points if p.kind == "for"]
-        for s in (*self.axes, *loops):
-            ranges.loop(s)
-        for var, value in self.flow.binds.items():
-            if type_name(var).startswith(("int", "uint")):
-                ranges.set(var, ranges.of(value))
-        sizes = [(a.loop_var, nodes.as_int(a.extent)) for a in self.axes]
-        extents = {v: e if isinstance(e, int) else None for v, e in sizes}
-        return BlockDigits(extents, ranges, self.flow.binds, [s.loop_var for s in loops])
-
     def _enumerate(self, accesses: list[Access]) -> None:
         """Refuse if blocks conflict under every assignment that is tried."""
         met: list[ParallelRace] = []
-        for k, sizes in enumerate(assignments(self._free(accesses))):
+        for k, sizes in enumerate(assignments(accesses, self.axes, self.flow.binds)):
             try:
                 space = Space(self.axes, sizes, self.flow.binds, _BLOCKS, _ELEMENTS)
             except Unknown:
@@ -187,18 +173,13 @@ class _Launch:
             (a, one), (b, two) = self._block(space, met.other), self._block(space, met.mine)
             names = ", ".join(n for n in one if one[n] != two[n])
             found = f"blocks {a} and {b} both write {element_name(met.access, met.at, unit)}"
-            return self._refusal(found, met, sizes, _WRITE_FIX.format(names=names))
+            return refusal(found, sizes, _WRITE_FIX.format(names=names), met.access.statement)
         met = read_elsewhere(stores, loads, unit, space.count)
         if met is None:
             return None
         (a, _), (b, _) = self._block(space, met.mine), self._block(space, met.other)
         found = f"block {a} reads {element_name(met.access, met.at, unit)}, which block {b} writes"
-        return self._refusal(found, met, sizes, _READ_FIX)
-
-    def _refusal(self, found: str, met: Conflict, sizes: Mapping[str, int], fix: str) -> ParallelRace:
-        when = f" (with {', '.join(f'{n}={v}' for n, v in sizes.items())})" if sizes else ""
-        where = nodes.where_of(met.access.statement)
-        return ParallelRace(found=as_written(found + when, where), fix=as_written(fix, where), where=where)
+        return refusal(found, sizes, _READ_FIX, met.access.statement)
 
     def _block(self, space: Space, number: int) -> tuple[str, dict[str, int]]:
         """Return a block as users write it, and its coordinates by name, x first."""
@@ -210,33 +191,12 @@ class _Launch:
         """Return the first block of each block's cluster, if its blocks wait for each other."""
         if tuple(self.cluster) == (1, 1, 1):
             return None
-        sizes = [int(self.cluster[int(annotation(a, nodes.AXIS))]) for a in self.axes]
+        sizes = [int(self.cluster[int(annotation(a, attributes.AXIS))]) for a in self.axes]
         grids = np.meshgrid(*(v // n for v, n in zip(space.values, sizes, strict=True)), indexing="ij")
         _, first, which = np.unique(
             np.stack([g.ravel() for g in grids]), axis=1, return_index=True, return_inverse=True
         )
         return first[which.ravel()]
-
-    def _free(self, accesses: list[Access]) -> list[Var]:
-        """Return the variables of unknown value: symbols, scalars, names bound to values from memory."""
-        inner = {a.loop_var for a in self.axes} | {loop.loop_var for a in accesses for loop in a.loops}
-        parts: list[Expr] = [a.extent for a in self.axes]
-        for a in accesses:
-            parts += [*a.indices, *a.buffer.shape, *(c for c, _ in a.conditions)]
-            parts += [x for loop in a.loops for x in (loop.min, loop.extent)]
-        found: dict[Var, None] = {}
-        seen: set[Var] = set()
-        while parts:
-            for var in collect(parts.pop(), tirx.Var):
-                if var in inner or var in seen or tirx.is_buffer_var(var):
-                    continue
-                seen.add(var)
-                value = self.flow.binds.get(var)
-                if value is None:
-                    found[var] = None
-                elif not collect(value, (ir.TensorLoad, ir.Call)):
-                    parts.append(value)
-        return sorted(found, key=lambda v: str(v.name))
 
 
 def _of_clusters(rows: AccessRows, first: Array | None) -> AccessRows:
@@ -266,7 +226,7 @@ def _plain_write(accesses: Iterable[Access]) -> bool:
 
 def is_atomic(p: Point) -> bool:
     """Return whether a statement is a part of an atomic op."""
-    marks = (x.stmt for x in p.path if x.kind == "mark" and x.stmt.attr_key == nodes.OP_MARK)
+    marks = (x.stmt for x in p.path if x.kind == "mark" and x.stmt.attr_key == attributes.OP_MARK)
     return any(str(m.node.value).startswith("atomic") for m in marks)
 
 
@@ -281,8 +241,8 @@ class _Loops(StmtRewriter):
     def __init__(self, axes: Sequence[Stmt], written: set[BufferVar]) -> None:
         self.written = written
         self.views: set[BufferVar] = set()
-        self.blocks = {int(annotation(a, nodes.AXIS)): a.loop_var for a in axes}
-        threads = next((t for a in axes if (t := annotation(a, nodes.THREADS)) is not None), (1, 1, 1))
+        self.blocks = {int(annotation(a, attributes.AXIS)): a.loop_var for a in axes}
+        threads = next((t for a in axes if (t := annotation(a, attributes.THREADS)) is not None), (1, 1, 1))
         self.threads = [int(nodes.as_int(t)) for t in threads]
         self.used: dict[int, Var] = {}
         self.known: dict[int, tuple[Expr, Expr]] = {}
@@ -334,4 +294,4 @@ class _Loops(StmtRewriter):
         if not any(v.buffer in self.written or v.buffer in self.views for v in views):
             return s if is_op(s) else nodes.seq([])
         lowered = OPS[call.name].meaning(call)
-        return tirx.AttrStmt(ir.StringImm(call.name), nodes.OP_MARK, nodes.int_const(0), lowered, call.span)
+        return nodes.mark(attributes.OP_MARK, call.name, lowered, call.span)

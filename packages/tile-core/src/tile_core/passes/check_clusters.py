@@ -12,7 +12,7 @@ from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Stmt
 from tile_core.errors.ops import BadCluster
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import annotation, collect, role
 
 _CALLS = ("cluster_arrive", "cluster_wait")
@@ -32,7 +32,7 @@ def check_clusters(body: Stmt, cluster: Sequence[int]) -> None:
     flow, known = varying.flow, InCluster(cluster)
     for p in flow.points:
         if is_grid(p):
-            known.axes[int(annotation(p.stmt, nodes.AXIS))] = p.stmt.loop_var
+            known.axes[int(annotation(p.stmt, attributes.AXIS))] = p.stmt.loop_var
     known.binds |= {v: e for v, e in flow.binds.items() if not nodes.is_tile_call(e)}
     for p in flow.points:
         name = _name(p.stmt)
@@ -66,7 +66,7 @@ def _apart(around: Point, flow: Flow, varying: Varying, known: InCluster) -> str
     """Return the threads or blocks that may skip the inside of a statement, in words."""
     s, ranks = around.stmt, range(prod(known.cluster))
     if around.kind == "mark":
-        return "only the threads of a role reach it" if s.attr_key == calls.ONLY else ""
+        return "only the threads of a role reach it" if s.attr_key == attributes.ONLY else ""
     if is_grid(around):
         return ""
     if around.kind == "for" and role(s) in ("parallel", "vectorized", "pipelined"):

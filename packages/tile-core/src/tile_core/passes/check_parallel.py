@@ -1,9 +1,11 @@
 """Refuse ``T.Parallel`` loops whose iterations touch the same element.
 
 Iterations of ``T.Parallel`` are independent: an element written by one may not be read by another, or written with
-another value. Indices are computed for the iterations (all, or a sample of large loops), so that a refusal names two
-that conflict. For symbolic extents several sizes are tried, and the loop is refused if iterations conflict in all of
-them. Indices that depend on memory are not decided here.
+another value. Most indices contain the variables of the loops as digits, which proves that all iterations access
+different elements (``analysis/affine.py``). For the others, indices are computed for the iterations (all, or a sample
+of large loops), so that a refusal names two that conflict. For symbolic extents several sizes are tried, and the loop
+is refused if iterations conflict in all of them. Indices that depend on memory are not decided here. So a loop that is
+accepted by a sample, by the sizes that were tried, or undecided, is not proven to be free of races.
 """
 
 from __future__ import annotations
@@ -16,18 +18,26 @@ from typing import Any
 import numpy as np
 
 from tile_core.analysis.accesses import Access
-from tile_core.analysis.conflicts import AccessRows, assignments, element_name, read_elsewhere, unit_of, written_twice
+from tile_core.analysis.affine import Digits
+from tile_core.analysis.conflicts import (
+    AccessRows,
+    assignments,
+    element_name,
+    read_elsewhere,
+    refusal,
+    unit_of,
+    written_twice,
+)
 from tile_core.analysis.flow import Flow
 from tile_core.analysis.index_evaluation import Unknown, evaluate
 from tile_core.analysis.iteration_space import Body, Space, Touched, body_of
 from tile_core.analysis.point import Point
 from tile_core.analysis.value_numbering import Fingerprint, apart, element_number
-from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Array, BufferVar, Expr, Stmt, Var
 from tile_core.errors.ops import ParallelRace
 from tile_core.ir import nodes
 from tile_core.ir.grammar import PRIVATE
-from tile_core.ir.names import as_written
 from tile_core.ir.visit import collect, role, uses_var
 
 _INDEPENDENT = ("parallel", "vectorized")
@@ -93,7 +103,7 @@ class _IndependentNest:
                 _check_left_out(store, self.nest, self.statement)
         for base in bases:
             found = [a for a in shared if self.base(a.buffer) == base]
-            if not _plainly_apart(found, self.nest):
+            if not self._digits(found).distinct(found):
                 self._elements(found)
 
     def shared(self, buffer: BufferVar) -> bool:
@@ -102,11 +112,15 @@ class _IndependentNest:
     def base(self, buffer: BufferVar) -> BufferVar:
         return self.around.root(buffer)
 
+    def _digits(self, accesses: list[Access]) -> Digits:
+        loops = list(dict.fromkeys(loop for a in accesses for loop in a.loops))
+        return Digits(self.nest, loops, self.around.binds, self.body.binds, self.around.loops)
+
     def _elements(self, accesses: list[Access]) -> None:
         """Refuse if iterations conflict under every assignment that is tried."""
         met: list[ParallelRace] = []
         decided: set[int] = set()
-        for sizes in assignments(self._free(accesses)):
+        for sizes in assignments(accesses, (*self.nest, *self.around.loops), self.around.binds, self.body.binds):
             race = vacuous = None
             for outer in self._surroundings(sizes):
                 table = _Table(self, accesses, outer)
@@ -125,28 +139,6 @@ class _IndependentNest:
         for access in accesses:
             if access.value is not None and access.order not in decided:
                 _check_left_out(access.statement, self.nest, self.statement)
-
-    def _free(self, accesses: list[Access]) -> list[Var]:
-        """Return the variables of unknown value: symbols, scalars, names bound to values from memory."""
-        inner = {loop.loop_var for loop in (*self.nest, *self.around.loops)} | set(self.body.binds)
-        inner |= {loop.loop_var for a in accesses for loop in a.loops}
-        parts: list[Expr] = [loop.extent for loop in (*self.nest, *self.around.loops)]
-        for a in accesses:
-            parts += [*a.indices, *a.buffer.shape, *(c for c, _ in a.conditions)]
-            parts += [x for loop in a.loops for x in (loop.min, loop.extent)]
-        parts += self.body.binds.values()
-        found: dict[Var, Expr] = {}
-        while parts:
-            for var in collect(parts.pop(), tirx.Var):
-                if var in inner or var in found or tirx.is_buffer_var(var):
-                    continue
-                value = self.around.binds.get(var)
-                if value is not None and not collect(value, (ir.TensorLoad, ir.Call)):
-                    inner.add(var)
-                    parts.append(value)
-                else:
-                    found[var] = None
-        return sorted(found, key=lambda v: str(v.name))
 
     def _surroundings(self, sizes: Mapping[Var, int]) -> Iterator[dict[Var, int]]:
         """Yield values of the loops and names around the nest, under the conditions around it."""
@@ -232,7 +224,7 @@ class _Table:
         found = f"{both} {element_name(met.access, met.at, unit)}"
         loops = ", ".join(str(loop.loop_var.name) for loop in self.nest.nest if _several(loop))
         fix = f"use {loops} in the index, T.atomic_add, T.reduce_*, T.alloc_reducer or a T.serial loop"
-        return _refusal(found, sizes, fix, met.access.statement)
+        return refusal(found, sizes, fix, met.access.statement)
 
     def _read_elsewhere(self, unit: int, sizes: Mapping[str, int]) -> ParallelRace | None:
         assert self.space is not None
@@ -243,7 +235,7 @@ class _Table:
             f"iteration {self._iteration(met.mine)} of {_kind(self.nest.nest)} reads "
             f"{element_name(met.access, met.at, unit)}, which iteration {self._iteration(met.other)} writes"
         )
-        return _refusal(found, sizes, _READ_FIX, met.access.statement)
+        return refusal(found, sizes, _READ_FIX, met.access.statement)
 
     def _value(self, access: Access, touched: Touched) -> Array:
         """Return the value number of a store's value, or ``None`` if it is unknown."""
@@ -275,26 +267,6 @@ class _Table:
         return text if len(self.space.nest) == 1 else f"({text})"
 
 
-def _refusal(found: str, sizes: Mapping[str, int], fix: str, node: Stmt) -> ParallelRace:
-    when = f" (with {', '.join(f'{n}={v}' for n, v in sizes.items())})" if sizes else ""
-    where = nodes.where_of(node)
-    return ParallelRace(found=as_written(found + when, where), fix=as_written(fix, where), where=where)
-
-
-def _plainly_apart(accesses: list[Access], nest: list[Stmt]) -> bool:
-    """Whether all accesses have equal indices that contain each loop variable by itself."""
-    first = accesses[0]
-    for a in accesses[1:]:
-        if a.buffer is not first.buffer and not a.buffer.same_as(first.buffer):
-            return False
-        if not all(
-            tvm_ffi.structural_equal(x, y, map_free_vars=False) for x, y in zip(a.indices, first.indices, strict=True)
-        ):
-            return False
-    alone = {i for i in first.indices if isinstance(i, tirx.Var)}
-    return all(loop.loop_var in alone for loop in nest if _several(loop))
-
-
 def _several(loop: Stmt) -> bool:
     return nodes.as_int(loop.extent) not in (0, 1)
 
@@ -322,7 +294,7 @@ def _check_left_out(store: Stmt, nest: list[Stmt], body: Stmt) -> None:
             continue
         found = f"all iterations of {_kind([loop])} over {v.name} ({loop.extent}) write the same element of"
         fix = f"use {v.name} in the index, T.atomic_add, T.reduce_*, T.alloc_reducer or a T.serial loop"
-        raise _refusal(f"{found} {store.buffer.name}", {}, fix, store)
+        raise refusal(f"{found} {store.buffer.name}", {}, fix, store)
 
 
 def _depends(value: Expr, v: Var, inner: Mapping[Var, Expr]) -> bool:

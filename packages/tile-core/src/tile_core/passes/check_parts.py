@@ -10,7 +10,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Array, Stmt
 from tile_core.errors.lowering import BarrierUnsupported
 from tile_core.errors.ops import BadBarrier
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import annotation, collect, role
 from tile_core.ir.warp import WARP
 from tile_core.passes.check_warps import LaneVarying
@@ -39,7 +39,7 @@ def check_parts(body: Stmt, width: int, target: str) -> None:
         If the threads are not whole groups of a target whose groups are larger than those of most.
     """
     for launch in collect(body, tirx.For):
-        threads = annotation(launch, nodes.THREADS)
+        threads = annotation(launch, attributes.THREADS)
         if threads is None or not any(nodes.is_tile_call(s.value, "sync_part") for s in collect(launch, tirx.Evaluate)):
             continue
         sizes = [int(nodes.as_int(t)) for t in threads]
@@ -83,7 +83,7 @@ def _threads_at(p: Point, lanes: LaneVarying, apart: set[int]) -> Array | None:
     """Return which threads of a block execute a point together; ``None`` if unknown."""
     mine: Array = np.ones(lanes.count, bool)
     for around in p.path:
-        if around.kind == "mark" and around.stmt.attr_key == calls.ONLY:
+        if around.kind == "mark" and around.stmt.attr_key == attributes.ONLY:
             first, count = role_of(p) or (0, lanes.count)
             mine[:first] = False
             mine[first + count :] = False

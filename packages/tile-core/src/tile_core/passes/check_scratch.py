@@ -19,13 +19,13 @@ import numpy as np
 
 from tile_core.analysis.accesses import Access
 from tile_core.analysis.index_evaluation import Unknown, evaluate
-from tile_core.analysis.iteration_space import LIMIT, body_of, some_of
+from tile_core.analysis.iteration_space import Space, body_of
 from tile_core.analysis.ranges import Ranges, whole
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Array, Call, Expr, Stmt, Var
 from tile_core.errors.language import NegativeIndex
 from tile_core.errors.ops import OutsideOfScratch
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.names import as_written
 from tile_core.ir.visit import StmtRewriter, annotation, collect, role
 from tile_core.numerics.build import type_name
@@ -95,7 +95,7 @@ def _check_unrolled(access: Access, binds: dict[Var, Expr], ranges: Ranges) -> N
 
 
 def _factor(loop: Stmt) -> bool:
-    return annotation(loop, "tile.unroll_factor") is not None
+    return annotation(loop, attributes.UNROLL_FACTOR) is not None
 
 
 def _inside(access: Access, ranges: Ranges) -> bool:
@@ -178,37 +178,11 @@ class _Executions:
             )  # fmt: skip
 
     def happening(self) -> Array:
-        """Give the loops' variables their values; return which executions happen."""
-        happens = self.iterations()
+        """Give the variables their values; return which executions happen."""
+        self.env, happens, _ = Space((), {}, {v: self.binds[v] for v in self.used if v in self.binds}).grid(self.loops)
         for condition, holds in self.access.conditions:
             happens = happens & (np.asarray(evaluate(condition, self.env), bool) == holds)
         return happens
-
-    def iterations(self) -> Array:
-        """Give the loops' variables their values; return which combinations happen."""
-        dims = len(self.loops)
-        happens: Any = np.ones((1,) * dims, bool)
-        budget_left, left = LIMIT, dims
-        self.name()
-        for d, loop in enumerate(self.loops):
-            start, extent = evaluate(loop.min, self.env), evaluate(loop.extent, self.env)
-            most = max(0, int(np.max(extent, initial=0)))
-            budget = max(4, int(budget_left ** (1 / left)))
-            values = some_of(most, budget)
-            budget_left, left = max(4, budget_left // max(1, len(values))), left - 1
-            values = values.reshape([-1 if k == d else 1 for k in range(dims)])
-            happens = happens & (values < extent)
-            self.env[loop.loop_var] = start + values
-            self.name()
-        return happens
-
-    def name(self) -> None:
-        for var in self.used:
-            if var in self.binds and var not in self.env:
-                try:
-                    self.env[var] = evaluate(self.binds[var], self.env)
-                except Unknown:
-                    continue
 
     def refusal(
         self, dim: int, size: int, at: tuple[int, ...], values: list[Array], shape: tuple[int, ...]

@@ -16,6 +16,7 @@ from tile_core.errors.lowering import (
     TypeUnsupported,
 )
 from tile_core.ir import nodes
+from tile_core.ir.attributes import REQUIRES, THREADS, attributes_of
 from tile_core.ir.program import cluster_of
 from tile_core.ir.visit import collect
 from tile_core.lowering.dispatch import missing
@@ -51,7 +52,7 @@ def check_target(body: Stmt, program: Program, variants: Sequence[Variant], ctx:
     _check_types(body, program, ctx)
     most = ctx.capabilities.max_threads
     launch = _launch(body)
-    threads = math.prod(int(nodes.as_int(t)) for t in launch.annotations[nodes.THREADS]) if launch is not None else 1
+    threads = math.prod(int(nodes.as_int(t)) for t in launch.annotations[THREADS]) if launch is not None else 1
     if threads > most:
         facts = {"kernel": program.name, "found": threads, "limit": most, "target": ctx.target.text}
         raise TooManyThreads(**facts, where=nodes.where_of(launch) or program.where)
@@ -61,13 +62,13 @@ def check_target(body: Stmt, program: Program, variants: Sequence[Variant], ctx:
             facts = {"kernel": program.name, "found": math.prod(cluster_of(program.attrs)), "target": ctx.target.text}
             fix = "exchange tiles by way of global memory, in two launches"
             raise ClusterUnsupported(**facts, limit="no clusters", fix=fix, where=nodes.where_of(statement))
-        if isinstance(call, ir.Call) and call.attrs is not None and nodes.REQUIRES in call.attrs:
-            wanted = str(call.attrs[nodes.REQUIRES])
+        if isinstance(call, ir.Call) and call.attrs is not None and REQUIRES in call.attrs:
+            wanted = str(call.attrs[REQUIRES])
             op = nodes.operator_name(call).removeprefix("tile.")
             if not any(v.name.startswith(wanted) for v in variants):
                 known = sorted(v.name for v in variants if v.op == op)
-                attrs = {str(k): v for k, v in dict(call.attrs).items()}
-                raise missing(attrs, wanted, op, known, ctx.target.text, nodes.where_of(statement))
+                where = nodes.where_of(statement)
+                raise missing(attributes_of(call.attrs), wanted, op, known, ctx.target.text, where)
 
     modes = ctx.capabilities.roundings
     for statement in [*collect(body, _INNERMOST), body]:
@@ -103,4 +104,4 @@ def _instead(found: str, absent: Collection[str]) -> str:
 
 def _launch(body: Stmt) -> Stmt | None:
     """Return the loop of the grid that carries the number of threads per block."""
-    return next((loop for loop in collect(body, tirx.For) if nodes.THREADS in (loop.annotations or {})), None)
+    return next((loop for loop in collect(body, tirx.For) if THREADS in (loop.annotations or {})), None)

@@ -15,7 +15,7 @@ from tile_core.analysis.uniformity import VARYING_CALLS, Varying
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Array, Call, Expr, Node, Stmt, Var
 from tile_core.errors.ops import DivergentWarp
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, role
 from tile_core.ir.warp import UNIFORM_CALLS, WARP_CALLS
@@ -49,7 +49,7 @@ class _Launches(StmtRewriter):
         self.width = width
 
     def visit_For(self, s: Stmt) -> Stmt:
-        threads = annotation(s, nodes.THREADS)
+        threads = annotation(s, attributes.THREADS)
         if threads is None:
             return super().visit_For(s)
         sizes = [nodes.as_int(t) for t in threads]

@@ -16,9 +16,9 @@ from tile_core.analysis.point import Point, is_grid
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.errors.ops import NeverWritten
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.names import as_written
-from tile_core.ops.base import COMPLETED, COMPLETES, OpCall, View
+from tile_core.ops.base import COMPLETED, OpCall, View
 from tile_core.ops.registry import OPS
 from tile_core.records import dataclass
 
@@ -174,10 +174,10 @@ class _Events:
 def _starts_afresh(call: OpCall) -> bool:
     """Whether an accumulating op never, or only sometimes, reads its destination."""
     if call.name == "reduce":
-        return bool(call.attrs["clear"])
+        return bool(call.attrs[attributes.CLEAR])
     if call.name not in ("gemm", "gemm_sp", "gemm_scaled"):
         return False
-    clear = (call.args[: COMPLETED[call.name]] if COMPLETES in call.attrs else call.args)[-1]
+    clear = (call.args[: COMPLETED[call.name]] if attributes.COMPLETES in call.attrs else call.args)[-1]
     return not (isinstance(clear, tirx.IntImm) and int(clear.value) == 0)
 
 

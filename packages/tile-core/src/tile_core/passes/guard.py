@@ -10,20 +10,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from tile_core.analysis.proofs import Proofs, linear_parts
+from tile_core.analysis.affine import linear_form
+from tile_core.analysis.proofs import Proofs
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Call, Expr, Mutator, Stmt, Var
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import StmtRewriter, collect, renamed, role
 from tile_core.passes import wrapping
 from tile_core.passes.wide_indices import wide_index, widen_indices
 
 _COMPARISONS = (tirx.LT, tirx.LE, tirx.GT, tirx.GE, tirx.EQ, tirx.NE)
 _VERSIONED = ("parallel", "vectorized")
-#: Attribute around a statement whose accesses are in bounds by a condition tested before.
-_GUARDED = "tile.guarded"
 
 
 def guard(body: Stmt, safe_values: Mapping[str, Expr] | None = None, symbols: Iterable[Var] = ()) -> Stmt:
@@ -46,7 +45,7 @@ def guard(body: Stmt, safe_values: Mapping[str, Expr] | None = None, symbols: It
 
 def guarded(s: Stmt) -> Stmt:
     """Mark a statement whose accesses are all in bounds: ``guard`` leaves it unchanged."""
-    return tirx.AttrStmt(ir.StringImm(""), _GUARDED, nodes.int_const(0), s)
+    return nodes.mark(attributes.GUARDED, "", s)
 
 
 class _Condition:
@@ -74,14 +73,11 @@ class _Condition:
         What ``wraps`` in 32 bits is computed in 64: an index that overflows is out of bounds.
         """
         variables = [loop.loop_var for loop in loops]
-        parts = linear_parts(self.index, variables)
-        if not parts:
+        form = linear_form(self.index, variables)
+        if form is None:
             return None
-        extreme = parts[-1]
-        for loop, coefficient in zip(loops, list(parts)[:-1], strict=True):
-            c = nodes.as_int(coefficient)
-            if not isinstance(c, int):
-                return None
+        extreme = form.rest
+        for loop, c in zip(loops, form.steps, strict=True):
             if c == 0:
                 continue
             last = loop.min + loop.extent - 1
@@ -151,14 +147,13 @@ class _Guard(StmtRewriter):
         if not nodes.operator_name(index).startswith(wrapping.PREFIX) or nodes.dtype_of(index) != "int32":
             return None
         variables = [loop.loop_var for loop in loops]
-        parts = linear_parts(wrapping.plain(index), variables)
-        factors = [nodes.as_int(p) for p in parts[:-1]]
-        if not parts or not all(isinstance(c, int) for c in factors):
+        form = linear_form(wrapping.plain(index), variables)
+        if form is None:
             return None
         moved: Any = nodes.int_const(0)
-        for variable, c in zip(variables, factors, strict=True):
+        for variable, c in zip(variables, form.steps, strict=True):
             moved = moved if c == 0 else moved + variable * c
-        return None if self.proofs.wraps(moved) else wrapping.wrapped(parts[-1]) + moved
+        return None if self.proofs.wraps(moved) else wrapping.wrapped(form.rest) + moved
 
     def changes(self, condition: Expr, written: set[str]) -> bool:
         """Whether writes to the buffers of these names may change a condition."""
@@ -166,7 +161,7 @@ class _Guard(StmtRewriter):
         return bool(names & written) or bool(names and written and self.proofs.aliased)
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
-        return s.body if s.attr_key == _GUARDED else super().visit_AttrStmt(s)
+        return s.body if s.attr_key == attributes.GUARDED else super().visit_AttrStmt(s)
 
     def visit_SeqStmt(self, s: Stmt) -> Stmt:
         """Rewrite a sequence; what is assumed between statements holds for the rest."""

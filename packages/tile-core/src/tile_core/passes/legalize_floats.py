@@ -26,10 +26,9 @@ from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import Array, BufferVar, Call, Expr, Mutator, Span, Stmt, UnaryNode, Var
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
-from tile_core.ir.calls import SPLIT
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import collect
-from tile_core.numerics.build import bind, cast, constant, constants, equal, type_name
+from tile_core.numerics.build import as_type, bind, cast, constant, constants, equal, type_name
 from tile_core.numerics.codecs import decode, encode
 from tile_core.numerics.exprs import decode_expr, encode_expr, int4_expr, nibble_expr, widen_expr
 from tile_core.records import dataclass
@@ -191,7 +190,7 @@ class _RewriteStored:
         return tirx.SeqStmt([tirx.Bind(code, nibble, span), body])
 
     def attribute(self, s: Stmt, mutator: Mutator) -> Stmt:
-        if s.attr_key != SPLIT:
+        if s.attr_key != attributes.SPLIT:
             return mutator.default_mutate(s)
         outer, self.split = self.split, True
         body = mutator.mutate(s.body)
@@ -304,8 +303,8 @@ class _RewriteStored:
             same = all(a.same_as(b) if hasattr(a, "same_as") else a == b for a, b in zip(args, e.args, strict=True))
             return e if same else ir.Call(e.op, args, attrs=e.attrs, ret_ty=e.ty, span=e.span)
         if name == "tirx.reinterpret":
-            to = STORAGE[result] if result in self.foreign else result
-            return args[0] if type_name(args[0]) == to else tirx.reinterpret(to, args[0], e.span)
+            to = as_type(STORAGE[result] if result in self.foreign else result, e)
+            return args[0] if as_type(type_name(args[0]), args[0]) == to else tirx.reinterpret(to, args[0], e.span)
         if name in ("prim.if_then_else", "tirx.if_then_else"):
             return tirx.if_then_else(*args, span=e.span)
         if name in ("tirx.isnan", "tirx.isinf", "tirx.isfinite"):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Stmt
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import StmtRewriter
 from tile_core.lowering.dispatch import Selection, select
 from tile_core.lowering.variant import Variant
@@ -63,13 +63,13 @@ class _LowerOps(StmtRewriter):
         self.choices: list[OpChoice] = []
 
     def lower(self, call: OpCall) -> Stmt:
-        forced = call.attrs.get("variant")
+        forced = call.attrs.get(attributes.VARIANT)
         mine, named = self.variants.get(call.name, ()), None if forced is None else str(forced)
         selection = select(call, mine, self.ctx, named, in_order=requires_order(call, self.ctx))
         self.choices.append(OpChoice(call, selection))
         lowered = selection.lower(call, self.ctx)
         # The mark records for later passes that all threads of the block execute this together.
-        return tirx.AttrStmt(ir.StringImm(call.name), nodes.OP_MARK, nodes.int_const(0), lowered, call.span)
+        return nodes.mark(attributes.OP_MARK, call.name, lowered, call.span)
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
         if not is_op(s) or (OpCall.decode(s).name not in OPS and OpCall.decode(s).name not in self.variants):

@@ -18,16 +18,13 @@ from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Stmt
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import StmtRewriter, collect, loads_of
 from tile_core.passes.packed_instructions import PackedFloats
 from tile_core.passes.packed_integers import NIBBLES, with_integers_inline
 from tile_core.passes.packed_loop import PackedLoop
 
 __all__ = ["PackedFloats", "pack_floats"]
-
-#: Annotation of the registers of a reducer (``simt/threads/distribute.py``), which targets may declare otherwise.
-_UPDATED = "tile.updated"
 
 
 def pack_floats(body: Stmt, packed: PackedFloats, fuses: bool) -> Stmt:
@@ -74,7 +71,7 @@ class _PackLoops(StmtRewriter):
             and len(s.buffer.shape) == 1
             and isinstance(nodes.as_int(s.buffer.shape[0]), int)
             and int(s.buffer.shape[0]) % 2 == 0
-            and _UPDATED not in (s.annotations or {})
+            and attributes.UPDATED not in (s.annotations or {})
         }
         self.views: dict[BufferVar, BufferVar] = {}
 

@@ -82,10 +82,9 @@ def nibble_pair(byte: Expr, source: str, kind: str, subtract: Callable[[Expr, Ex
     """
     if subtract is None or kind not in _MAGIC:
         return None
-    bits, flipped, magic = cast("uint32", byte), NIBBLES[source], _MAGIC[kind]
-    both = tirx.bitwise_or(bits, tirx.shift_left(bits, nodes.int_const(12, "uint32")))
+    flipped, magic = NIBBLES[source], _MAGIC[kind]
     code, base = (int(encode(np.asarray(float(x)), kind)) for x in (magic, magic + flipped))
-    return subtract(tirx.bitwise_xor(tirx.bitwise_and(both, _word(15)), _word(flipped | code)), _word(base))
+    return subtract(tirx.bitwise_xor(_of_byte(cast("uint32", byte), 15), _word(flipped | code)), _word(base))
 
 
 def with_integers_inline(loop: Stmt) -> Stmt:
@@ -192,21 +191,36 @@ def _nibbles(low: Expr, high: Expr, ranges: Ranges, analyzer: Analyzer) -> Expr 
     mask = nodes.as_int(low.b)
     if not isinstance(mask, int) or mask != nodes.as_int(high.b) or not 0 < mask < 16:
         return None
-    (of, first), (same, second) = (_shift(_stripped(e.a, ranges), ranges) for e in (low, high))
+    low, high = (_stripped(e.a, ranges) for e in (low, high))
+    (of, first), (same, second) = (_shift(e, ranges) for e in (low, high))
     of, same = (_with_plain_indices(e, analyzer) for e in (of, same))
     apart = analyzer.simplify(_amount(second, analyzer) - _amount(first, analyzer))
     if not tvm_ffi.structural_equal(of, same, map_free_vars=False) or nodes.as_int(apart) != 4:
         return None
     from_ = _amount(first, analyzer)
-    bits = cast("uint32", of)
+    word = "uint64" if type_name(low).endswith("64") else "uint32"
+    bits = cast(word, of)
     if nodes.as_int(from_) != 0:
-        bits = tirx.shift_right(bits, cast("uint32", from_))
-    shifted = tirx.shift_left(bits, nodes.int_const(12, "uint32"))
+        bits = tirx.shift_right(bits, cast(word, from_))
+    bits = cast("uint32", bits)
     least, most = ranges.of(of)
     if least >= 0 and most < 256:
-        return tirx.bitwise_and(tirx.bitwise_or(bits, shifted), _word(mask))
+        return _of_byte(bits, mask)
     both = nodes.int_const(mask, "uint32"), nodes.int_const(mask << 16, "uint32")
-    return tirx.bitwise_or(tirx.bitwise_and(bits, both[0]), tirx.bitwise_and(shifted, both[1]))
+    return tirx.bitwise_or(tirx.bitwise_and(bits, both[0]), tirx.bitwise_and(_up(bits), both[1]))
+
+
+def _of_byte(bits: Expr, mask: int) -> Expr:
+    """Return the word of the two nibbles of a byte.
+
+    One product puts a copy of the byte 12 bits further up.
+    """
+    return tirx.bitwise_and(bits * nodes.int_const(1 + (1 << 12), "uint32"), _word(mask))
+
+
+def _up(bits: Expr) -> Expr:
+    """Return bits whose second nibble is the first of the high half."""
+    return tirx.shift_left(bits, nodes.int_const(12, "uint32"))
 
 
 def _with_plain_indices(e: Expr, analyzer: Analyzer) -> Expr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -76,10 +76,6 @@ class PackedLoop:
         #: Whether the current expression is evaluated only under a condition; what its branch defines and writes.
         self._guarded = False
         self._inner: set[Var] = set()
-        self._handlers = [
-            (tirx.Cast, self._cast), (ir.Call, self._call), (tirx.Var, self._var),
-            ((tirx.And, tirx.Or, tirx.Select), self._branch),
-        ]  # fmt: skip
 
     def rewritten(self) -> Stmt | None:
         """Return the loop with two elements per iteration; ``None`` if no instruction computes two."""
@@ -102,6 +98,11 @@ class PackedLoop:
         if extent == 1:
             return substitute(body, {self.q: nodes.zero(kind)})
         return replace_for(self.loop, body, loop_var=self.q, extent=nodes.int_const(extent, kind))
+
+    def _handlers(self) -> list[Any]:
+        """Return the functions that replace parts of expressions."""
+        branches = (tirx.And, tirx.Or, tirx.Select)
+        return [(tirx.Cast, self._cast), (ir.Call, self._call), (tirx.Var, self._var), (branches, self._branch)]
 
     def _are_independent(self) -> bool:
         """Whether iterations access only own elements of written arrays, and call nothing."""
@@ -188,7 +189,7 @@ class PackedLoop:
     def _at(self, e: Expr, k: int) -> Expr:
         """Return an expression for one of the two elements."""
         outer, self._element = self._element, k
-        new = structural.mutated(e, self._handlers)
+        new = structural.mutated(e, self._handlers())
         self._element = outer
         return new
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tile_core.analysis.uniformity import Varying, uses_threads
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Stmt
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, collect, loads_of, replace_for, role, substitute
 
@@ -32,7 +32,7 @@ class _Own(StmtRewriter):
         self.varying = Varying(body)
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
-        if s.attr_key != nodes.OP_MARK:
+        if s.attr_key != attributes.OP_MARK:
             return super().visit_AttrStmt(s)
         loops = [x for x in collect(s, tirx.For) if role(x) == "parallel"]
         if not loops or not (self.varying.expr(s.body) or _touches_private(s)):
@@ -45,7 +45,7 @@ class _Serial(StmtRewriter):
         body = self.stmt(s.body)
         if role(s) != "parallel":
             return replace_for(s, body)
-        return replace_for(s, body, annotations={**s.annotations, nodes.ROLE: "serial"}, kind=tirx.ForKind.SERIAL)
+        return replace_for(s, body, annotations={**s.annotations, attributes.ROLE: "serial"}, kind=tirx.ForKind.SERIAL)
 
 
 def _touches_private(s: Stmt) -> bool:

@@ -25,7 +25,7 @@ from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Stmt
 from tile_core.errors.base import Where
 from tile_core.errors.ops import BadBarrier, BadRole, UnbalancedBarrier
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import StmtRewriter, collect, replace_for, role, substitute
 from tile_core.ops.effects import effects
 from tile_core.passes.barrier_block import step_of
@@ -187,7 +187,7 @@ def _statements(body: Stmt) -> list[Stmt]:
 
 
 def _is_role(s: Stmt) -> bool:
-    return isinstance(s, tirx.AttrStmt) and bool(s.attr_key == calls.ONLY)
+    return isinstance(s, tirx.AttrStmt) and bool(s.attr_key == attributes.ONLY)
 
 
 def _is_loop(s: Stmt) -> bool:

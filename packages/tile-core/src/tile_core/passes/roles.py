@@ -8,7 +8,7 @@ from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Stmt, Var
 from tile_core.errors.ops import BadRole
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.names import as_written
 from tile_core.ir.visit import StmtRewriter, collect
@@ -26,7 +26,7 @@ def check_roles(body: Stmt, reducers: frozenset[str] = frozenset()) -> None:
         In a kernel that names its threads; where a variable or a thread's own array that a role writes is used
         outside of it; where a role uses a reducer.
     """
-    marks = [s for s in collect(body, tirx.AttrStmt) if s.attr_key == calls.ONLY]
+    marks = [s for s in collect(body, tirx.AttrStmt) if s.attr_key == attributes.ONLY]
     if not marks:
         return
     if uses_threads(body):
@@ -69,19 +69,19 @@ class _DropMarks(StmtRewriter):
         self.named = named
 
     def visit_AllocBuffer(self, s: Stmt) -> Stmt:
-        dropped = calls.ARRIVALS in (s.annotations or {}) and s.buffer not in self.named
+        dropped = attributes.ARRIVALS in (s.annotations or {}) and s.buffer not in self.named
         return nodes.seq([]) if dropped else s
 
     def visit_Evaluate(self, s: Stmt) -> Stmt:
         return nodes.seq([]) if _is_of_barriers(s) else s
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
-        return self.stmt(s.body) if s.attr_key == calls.ONLY else super().visit_AttrStmt(s)
+        return self.stmt(s.body) if s.attr_key == attributes.ONLY else super().visit_AttrStmt(s)
 
 
 def role_of(p: Point) -> _Threads | None:
     """Return the first thread and the count of a point's role, if it has one."""
     for x in reversed(p.path):
-        if x.kind == "mark" and x.stmt.attr_key == calls.ONLY:
+        if x.kind == "mark" and x.stmt.attr_key == attributes.ONLY:
             return int(nodes.as_int(x.stmt.node[1])), int(nodes.as_int(x.stmt.node[2]))
     return None

@@ -6,21 +6,18 @@ passes at published points and appends its tail. Each pass is a pure function fr
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from tile_core.compat.exits import check_thread
 from tile_core.compat.tvm import reason_of
 from tile_core.compat.types import Stmt, Var
 from tile_core.errors import InternalError, TileError
-from tile_core.errors.interrupts import passed_on
 from tile_core.errors.plugins import HookFailed, HookReturned
+from tile_core.ir.attributes import ATTRIBUTES, NUMERICS, SHARING_ROLES, Attribute
 from tile_core.ir.program import cluster_of
 from tile_core.ir.warp import WARP
 from tile_core.numerics.levels import level_of
-from tile_core.numerics.regions import NUMERICS, resolved
+from tile_core.numerics.regions import resolved
 from tile_core.passes.check_barriers import check_barriers
 from tile_core.passes.check_blocks import check_blocks
 from tile_core.passes.check_clusters import check_clusters
@@ -39,6 +36,8 @@ from tile_core.passes.private_ops import private_ops
 from tile_core.passes.role_loops import check_role_loops
 from tile_core.passes.roles import check_roles
 from tile_core.records import dataclass
+from tile_runtime.compat.exits import check_thread
+from tile_runtime.errors.interrupts import passed_on
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -46,25 +45,15 @@ if TYPE_CHECKING:
     from tile_core.lowering.variant import Variant
 
 
-T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Note(Generic[T]):
-    """The key of a fact that a pass records for later ones.
-
-    Attributes
-    ----------
-    name
-        Appears in messages.
-    """
-
-    name: str
+P = TypeVar("P", bound="Plan")
 
 
 @dataclass(frozen=True)
 class Plan:
     """The state that passes transform.
+
+    A target whose passes leave more decisions for later ones derives a class with a field for each
+    (``field(init=False)``), and begins with ``extending``.
 
     Attributes
     ----------
@@ -90,8 +79,8 @@ class Plan:
         Name and time of each pass, if timed.
     slow
         Performance notes of passes.
-    notes
-        Facts that passes leave for later ones, by key: ``plan[KEY]``.
+    ordered
+        The shared buffers whose accesses the program's own barriers order.
     written
         The program as written, if a pass has made clusters of its blocks.
     """
@@ -107,7 +96,7 @@ class Plan:
     source: str = ""
     seconds: tuple[tuple[str, float], ...] = ()
     slow: tuple[PerformanceNote, ...] = ()
-    notes: Mapping[Note[Any], Any] = field(default_factory=dict)
+    ordered: frozenset[str] = frozenset()
     written: Program | None = None
 
     @staticmethod
@@ -115,37 +104,29 @@ class Plan:
         """Return the plan before the first pass."""
         return Plan(program, program.func.body, tuple(program.func.params), variants)
 
-    def replace(self, **changes: Any) -> Plan:
+    @classmethod
+    def extending(cls: type[P], plan: Plan, **decided: Any) -> P:
+        """Return a plan of this class that continues another one."""
+        new = object.__new__(cls)
+        new.__dict__.update(plan.__dict__)
+        return new.replace(**decided)
+
+    def replace(self: P, **changes: Any) -> P:
         """Return a plan with the given fields changed."""
         # As ``dataclasses.replace``, which fifty passes would wait for.
-        if not changes.keys() <= _FIELDS:
-            raise TypeError(f"a plan has no {', '.join(sorted(changes.keys() - _FIELDS))}")
-        new = object.__new__(Plan)
+        if not changes.keys() <= self.__dataclass_fields__.keys():
+            raise TypeError(f"a plan has no {', '.join(sorted(changes.keys() - self.__dataclass_fields__.keys()))}")
+        new = object.__new__(type(self))
         new.__dict__.update(self.__dict__, **changes)
         return new
 
-    def note(self, key: Note[T], value: T) -> Plan:
-        """Return a plan with one more note."""
-        return self.replace(notes={**self.notes, key: value})
+    if not TYPE_CHECKING:
 
-    def __contains__(self, key: Note[Any]) -> bool:
-        return key in self.notes
-
-    def __getitem__(self, key: Note[T]) -> T:
-        """Return a note.
-
-        Raises
-        ------
-        InternalError
-            If no pass has left it.
-        """
-        if key not in self.notes:
-            raise InternalError(stage="passes", detail=f"no pass has left the note {key.name!r}")
-        found: T = self.notes[key]
-        return found
-
-
-_FIELDS = frozenset(f.name for f in dataclasses.fields(Plan))
+        def __getattr__(self, name: str) -> Any:
+            """Refuse to read a field that no pass has set."""
+            if name in type(self).__dataclass_fields__:
+                raise InternalError(stage="passes", detail=f"no pass has decided {name!r}")
+            raise AttributeError(name)
 
 
 @dataclass(frozen=True)
@@ -165,7 +146,7 @@ class Pass:
     """
 
     name: str
-    run: Callable[[Plan, Context], Plan]
+    run: Callable[[Any, Context], Plan]
     why: str = ""
     stage: str = ""
 
@@ -198,6 +179,8 @@ class Spine:
     """An ordered, named list of passes; every method returns a new list."""
 
     passes: tuple[Pass, ...]
+    #: The attributes that passes of a backend add to those of the core.
+    attributes: tuple[Attribute[Any], ...] = ()
 
     def __post_init__(self) -> None:
         wrong = next((p for p in self.passes if not isinstance(p, Pass)), None)
@@ -207,16 +190,29 @@ class Spine:
     def before(self, name: str, *new: Pass) -> Spine:
         """Insert passes before the named one."""
         at = self._index(name)
-        return Spine((*self.passes[:at], *new, *self.passes[at:]))
+        return Spine((*self.passes[:at], *new, *self.passes[at:]), self.attributes)
 
     def after(self, name: str, *new: Pass) -> Spine:
         """Insert passes after the named one."""
         at = self._index(name) + 1
-        return Spine((*self.passes[:at], *new, *self.passes[at:]))
+        return Spine((*self.passes[:at], *new, *self.passes[at:]), self.attributes)
 
     def then(self, *tail: Pass) -> Spine:
         """Append a backend's tail."""
-        return Spine((*self.passes, *tail))
+        return Spine((*self.passes, *tail), self.attributes)
+
+    def declare(self, *attributes: Attribute[Any]) -> Spine:
+        """Add a backend's attributes to those that programs between passes may have.
+
+        Raises
+        ------
+        InternalError
+            An attribute of the core has the name.
+        """
+        for a in attributes:
+            if str(a) in ATTRIBUTES:
+                raise InternalError(stage="passes", detail=f"the attribute {str(a)!r} is one of the core's")
+        return Spine(self.passes, (*self.attributes, *attributes))
 
     def run(self, plan: Plan, ctx: Context, watch: Callable[[str, Plan], None] | None = None) -> Plan:
         """Run all passes; ``watch`` is called with each pass's name and result.
@@ -225,12 +221,13 @@ class Spine:
         """
         stage = "program"
         verified: tuple[str, Plan] | None = None
+        declared = {**ATTRIBUTES, **{str(a): a for a in self.attributes}}
         for step in self.passes:
             check_thread()
             plan = step(plan, ctx)
             stage = step.stage or stage
             if ctx.knobs.verify_ir and not (verified is not None and _as_verified(stage, plan, *verified)):
-                _verify(step.name, stage, plan)
+                _verify(step.name, stage, plan, declared)
                 verified = stage, plan
             if watch is not None:
                 watch(step.name, plan)
@@ -254,19 +251,15 @@ def _as_verified(stage: str, plan: Plan, before: str, old: Plan) -> bool:
     return stage == before and names and bool(plan.body.same_as(old.body))
 
 
-def _verify(name: str, stage: str, plan: Plan) -> None:
+def _verify(name: str, stage: str, plan: Plan, declared: Mapping[str, Attribute[Any]]) -> None:
     from tile_core.ir.verify import verify
     from tile_core.ops.registry import OPS
 
     try:
         defined = (*plan.params, *plan.program.symbols.values(), *plan.defined)
-        verify(plan.body, stage, defined, frozenset(OPS))
+        verify(plan.body, stage, defined, frozenset(OPS), plan.program.attrs, declared)
     except InternalError as error:
         raise InternalError(stage=f"pass {name}", detail=error.facts["detail"]) from error
-
-
-ORDERED: Note[frozenset[str]] = Note("ordered")
-"""The shared buffers whose accesses the program's own barriers order."""
 
 
 def _check(plan: Plan, ctx: Context) -> Plan:
@@ -284,11 +277,11 @@ def _check(plan: Plan, ctx: Context) -> Plan:
     cluster = cluster_of(plan.program.attrs)
     check_clusters(plan.body, cluster)
     ordered = check_barriers(plan.body, cluster)
-    check_role_loops([str(name) for name in plan.program.attrs.get("turns", ())], ordered, plan.program.where)
-    return plan.note(ORDERED, ordered)
+    check_role_loops([str(name) for name in plan.program.attrs.get(SHARING_ROLES, ())], ordered, plan.program.where)
+    return plan.replace(ordered=ordered)
 
 
-def resolve_levels(plan: Plan, ctx: Context) -> Plan:
+def resolve_levels(plan: P, ctx: Context) -> P:
     """Remove the marks of regions that change nothing."""
     return plan.replace(body=resolved(plan.body, level_of(ctx.options))) if NUMERICS in plan.program.attrs else plan
 

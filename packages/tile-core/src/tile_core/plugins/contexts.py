@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tile_core import knobs as _knobs
 from tile_core.context import Context
-from tile_core.errors.guess import nearest
 from tile_core.errors.plugins import InvalidOptions
 from tile_core.renamed_options import current_names
 from tile_core.target import Target
+from tile_runtime import knobs as _knobs
+from tile_runtime.errors.guess import nearest
 
 if TYPE_CHECKING:
     from tile_core.manifest import BackendManifest

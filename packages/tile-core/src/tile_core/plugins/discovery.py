@@ -7,8 +7,9 @@ import warnings
 from collections.abc import Iterable
 from importlib.metadata import EntryPoint
 
-from tile_core.compat import distributions, known_packages
+from tile_core.compat import known_packages
 from tile_core.records import dataclass
+from tile_runtime.compat import distributions
 
 GROUP = "tile.backends"
 

@@ -16,11 +16,7 @@ from typing import Any
 import pluggy
 
 from tile_core import __version__
-from tile_core.compat.distributions import load_entry
-from tile_core.compat.exits import check_thread
 from tile_core.errors.base import TileError
-from tile_core.errors.guess import hint
-from tile_core.errors.interrupts import passed_on
 from tile_core.errors.plugins import (
     BackendBroken,
     DuplicateBackend,
@@ -37,6 +33,10 @@ from tile_core.plugins import hookspecs
 from tile_core.plugins.discovery import Offer
 from tile_core.plugins.versions import CORE, check_in_step
 from tile_core.target import Target
+from tile_runtime.compat.distributions import load_entry
+from tile_runtime.compat.exits import check_thread
+from tile_runtime.errors.guess import hint
+from tile_runtime.errors.interrupts import passed_on
 
 
 class Registry:

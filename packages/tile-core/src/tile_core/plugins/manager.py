@@ -13,11 +13,8 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import EntryPoint
 from typing import Any
 
-from tile_core import knobs
 from tile_core.compat import known_packages
 from tile_core.errors.base import TileError
-from tile_core.errors.guess import nearest
-from tile_core.errors.interrupts import passed_on
 from tile_core.errors.naming import alias
 from tile_core.errors.plugins import (
     AmbiguousTarget,
@@ -37,6 +34,9 @@ from tile_core.plugins.discovery import BUILTIN, BackendWarning, discover
 from tile_core.plugins.loading import Registry
 from tile_core.records import dataclass
 from tile_core.target import Target, split_target
+from tile_runtime import knobs
+from tile_runtime.errors.guess import nearest
+from tile_runtime.errors.interrupts import passed_on
 
 AUTO = "auto"
 #: Minimum length of a prefix that identifies a kind.
@@ -357,7 +357,7 @@ class Plugins:
             return "TILE_DISABLE_BACKENDS excludes its backend: unset it, or choose another target"
         package = known_packages.KINDS.get(kind)
         if package is not None and kind not in self._registry.offers:
-            return f"it is provided by {package}: pip install {package}"
+            return f"it is provided by {package}: pip install packages/{package} in a checkout of tile"
         near = nearest(kind, self.names()) or self._fuller(text)
         broken = "; ".join(f"{name} is broken: {self._registry.failure(name).message}"
                            for name in self._registry.failures)  # fmt: skip

@@ -15,19 +15,18 @@ target, to see whether it works.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from importlib.metadata import EntryPoint
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tile_core.abi.adapter import Built, RuntimeAdapter
-from tile_core.compat import distributions
+from tile_core.abi.adapter import RuntimeAdapter
 from tile_core.compat.known_packages import RUNTIMES
-from tile_core.compat.types import Expr
 from tile_core.errors.base import TileError
-from tile_core.errors.interrupts import passed_on
 from tile_core.errors.plugins import DuplicateBackend
 from tile_core.errors.setup import NoRuntime, RuntimeBroken, UnknownRuntime
 from tile_core.plugins.versions import check_in_step
+from tile_runtime.compat import distributions
+from tile_runtime.errors.interrupts import passed_on
 
 if TYPE_CHECKING:
     from tile_core.plugins.manager import Plugins
@@ -53,42 +52,11 @@ def find_runtime(plugins: Plugins, target: Target, name: str | None = None) -> R
         return make_runtime(others[name], target, plugins)
     if not adapters and name not in RUNTIMES:
         raise NoRuntime(target=target.text)
-    missing = [f"{runtime} (pip install {package})" for runtime, package in RUNTIMES.items() if runtime not in others]
+    missing = [
+        f"{runtime} (of {package}, not installed)" for runtime, package in RUNTIMES.items() if runtime not in others
+    ]
     known = ", ".join([*(a.name for a in adapters), *others, *missing])
     raise UnknownRuntime(target=target.text, found=name, known=known)
-
-
-def ask_adapter(adapter: RuntimeAdapter, method: str, *arguments: Expr) -> Any:
-    """Query a runtime, possibly third-party, and check the type of the answer.
-
-    Raises
-    ------
-    RuntimeBroken
-        It raised an error outside the catalogue, or answered with another type.
-    """
-    try:
-        answer = getattr(adapter, method)(*arguments)
-    except (TileError, KeyboardInterrupt):
-        raise
-    except BaseException as error:
-        passed_on(error)
-        if type(adapter).__module__.startswith("tile_core."):
-            raise
-        reason = f"{method} raised {type(error).__name__}: {error}"
-        raise RuntimeBroken(name=adapter.name, reason=reason) from error
-    expected, holds = _ANSWERS[method]
-    if not holds(answer):
-        reason = f"{method} returned {repr(answer)[:80]}; expected {expected}"
-        raise RuntimeBroken(name=adapter.name, reason=reason)
-    return answer
-
-
-_ANSWERS: dict[str, tuple[str, Callable[[object], bool]]] = {
-    "load": ("a function", callable),
-    "toolchain": ("text", lambda a: isinstance(a, str)),
-    "build": ("a Built or None", lambda a: a is None or isinstance(a, Built)),
-    "refuses": ("text", lambda a: isinstance(a, str)),
-}
 
 
 def offered(entries: Iterable[EntryPoint] | None = None) -> dict[str, tuple[EntryPoint, ...]]:

@@ -1,7 +1,7 @@
 """Whether installed distributions belong together, from their metadata alone: nothing is imported to find out.
 
 A package that plugs in states which tile-core it is made for, as a requirement of its distribution. Installers mostly
-hold to it, but not always: ``pip install --upgrade tile-core`` replaces the core and only prints a warning. What does
+hold to it, but not always: an update of tile-core replaces the core and only prints a warning. What does
 not belong together is refused here, before code of the one is imported by the other and fails in the middle.
 """
 
@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from importlib.metadata import EntryPoint
 
 from tile_core import __version__
-from tile_core.compat import distributions
 from tile_core.errors.plugins import DamagedDistribution, OutOfStep
+from tile_runtime.compat import distributions
 
 CORE = "tile-core"
 

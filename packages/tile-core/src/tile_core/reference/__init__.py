@@ -14,21 +14,22 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tile_core.compat.exits import check_thread
 from tile_core.compat.types import Argument
 from tile_core.dtypes import DTYPES
 from tile_core.numerics.levels import STANDARD
-from tile_core.numerics.literals import round_number
+from tile_runtime.compat.exits import check_thread
+from tile_runtime.numerics.literals import round_number
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
     from tile_core.reference.arguments import Unwritten
+    from tile_core.reference.observe import Observer
     from tile_core.reference.program import Compiled
 
 __all__ = ["execute"]
 
 #: Recently executed programs, with their compiled functions.
-_compiled: dict[tuple[int, bool], tuple[Program, Compiled]] = {}
+_compiled: dict[tuple[int, bool, bool], tuple[Program, Compiled]] = {}
 _MOST = 16
 _lock = threading.Lock()
 
@@ -46,19 +47,18 @@ def execute(
     shake: int | None = None,
     level: str = STANDARD,
     printed: list[str] | None = None,
+    observer: Observer | None = None,
 ) -> tuple[Unwritten, ...]:
     """Execute a traced program, which ``@T.prim_func`` returned; its outputs are written in place.
 
     Parameters
     ----------
     arrays_and_scalars
-        One per parameter, in their order or by name: NumPy arrays with the elements that a launch takes (``uint8`` or
-        the type itself for the floats of 8 bits, packed bytes for 4-bit types), numbers, and addresses (or arrays) for
-        pointers. Workspaces may be left out.
-    check
-        Watch memory: refuse uninitialized reads, and races.
-    width
-        Threads of a warp.
+        One per parameter, in order or by name: NumPy arrays with the elements that a launch takes (``uint8`` or the
+        type itself for 8-bit floats, packed bytes for 4-bit types), numbers, addresses (or arrays) for pointers.
+        Workspaces may be left out.
+    check, width
+        Watch memory: refuse uninitialized reads, and races; threads of a warp.
     symbols
         Values of symbols that no array's shape gives.
     unwritten
@@ -71,6 +71,8 @@ def execute(
         Seed of changes of floats, as large as a level of numerics admits, see ``Shaker``.
     printed
         Receives the texts of ``T.print``, one per execution of it by a lane; they are printed nowhere.
+    observer
+        Called before and after each statement, see ``observe``.
 
     Returns
     -------
@@ -85,11 +87,11 @@ def execute(
     from tile_core.reference.arguments import bind, unbind, unwritten_of
 
     check_thread()
-    compiled = _made(program, loops)
+    compiled = _made(program, loops, observer is not None)
     arrays_and_scalars, nothing = _given(program, arrays_and_scalars, symbols or {}, unwritten)
     state = compiled.state(width, bounds if check or bounds else None, shake, printed, level)
     bind(compiled, state, arrays_and_scalars, symbols or {}, nothing)
-    compiled.run(state)
+    compiled.run(state, observer)
     unbind(compiled, state, arrays_and_scalars)
     return unwritten_of(compiled, state, nothing)
 
@@ -116,15 +118,15 @@ def _given(
     return arguments, nothing | frozenset(range(own, len(program.params)))
 
 
-def _made(program: Program, loops: bool) -> Compiled:
+def _made(program: Program, loops: bool, observed: bool) -> Compiled:
     from tile_core.reference.program import Compiled
 
-    key = (id(program), loops)
+    key = (id(program), loops, observed)
     with _lock:
         found = _compiled.get(key)
     if found is not None and found[0] is program:
         return found[1]
-    made = Compiled(program, loops)
+    made = Compiled(program, loops, observed)
     with _lock:
         while len(_compiled) >= _MOST:
             del _compiled[next(iter(_compiled))]

@@ -19,6 +19,7 @@ from tile_core.ir.warp import REDUCTIONS, SHUFFLES, VOTES
 from tile_core.numerics.regions import region_of
 from tile_core.reference import access, arithmetic, elements, extremes, functions, warps
 from tile_core.reference.lanes import both, without
+from tile_core.reference.observe import observed_expression
 from tile_core.reference.rounding import INTEGRAL
 from tile_core.reference.scope import CompileScope, Expression
 from tile_core.reference.state import State
@@ -52,6 +53,18 @@ def compile_expression(e: Expr, scope: CompileScope) -> Expression:
     NoReferenceMeaning
         For an operation that no rule here is about.
     """
+    made = _compiled(e, scope)
+    return observed_expression(e, made) if scope.observed else made
+
+
+def thread_number(state: State, axis: int) -> Array:
+    """Return the index of each thread along an axis of its block."""
+    x, y, _ = state.threads
+    lanes = state.lanes.numbers.astype(np.int32)
+    return (lanes % x, lanes // x % y, lanes // (x * y))[axis]
+
+
+def _compiled(e: Expr, scope: CompileScope) -> Expression:
     kind = type(e).__name__
     if kind in _LEAVES:
         return _constant(e, kind)
@@ -69,13 +82,6 @@ def compile_expression(e: Expr, scope: CompileScope) -> Expression:
                 return _operator(kind, function, a, b, dtype)
             return _binary(function, a, b)
     raise NoReferenceMeaning(what=f"the expression {kind}", where=scope.where)
-
-
-def thread_number(state: State, axis: int) -> Array:
-    """Return the index of each thread along an axis of its block."""
-    x, y, _ = state.threads
-    lanes = state.lanes.numbers.astype(np.int32)
-    return (lanes % x, lanes // x % y, lanes // (x * y))[axis]
 
 
 def _constant(e: Expr, kind: str) -> Expression:

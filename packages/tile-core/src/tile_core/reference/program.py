@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import nodes
 from tile_core.ir.access import accesses
+from tile_core.ir.attributes import AXIS, SAFE_VALUES, THREADS, Attrs
 from tile_core.ir.calls import BARRIER_CALLS
 from tile_core.ir.program import Program, cluster_of
 from tile_core.ir.visit import collect, role
@@ -23,6 +23,7 @@ from tile_core.reference.cluster import block_state, compile_side_by_side, has_s
 from tile_core.reference.elements import holder
 from tile_core.reference.expressions import compile_expression
 from tile_core.reference.lanes import LaneSet
+from tile_core.reference.observe import Observer
 from tile_core.reference.rounding import Shaker
 from tile_core.reference.sanitizer import Sanitizer
 from tile_core.reference.scope import CompileScope, Expression, Statement, uses_threads
@@ -41,6 +42,8 @@ class Compiled:
         A traced program, before any pass.
     loops
         Execute tile ops by the loops of their meaning also where NumPy has them at once.
+    observed
+        Call the observer of the state, see ``observe``.
 
     Attributes
     ----------
@@ -55,9 +58,9 @@ class Compiled:
         If it has an operation of a backend without a meaning.
     """
 
-    def __init__(self, program: Program, loops: bool = False) -> None:
+    def __init__(self, program: Program, loops: bool = False, observed: bool = False) -> None:
         self.program = program
-        scope = self.scope = CompileScope(program, loops, compile_statement)
+        scope = self.scope = CompileScope(program, loops, compile_statement, observed)
         self.symbols = scope.symbols
         self.params: list[tuple[Var, int]] = []
         for param in program.func.params:
@@ -101,17 +104,20 @@ class Compiled:
         state.printed = [] if printed is None else printed
         return state
 
-    def run(self, state: State) -> None:
+    def run(self, state: State, observer: Observer | None = None) -> None:
         """Execute all blocks sequentially in the order of their indices, the first axis fastest."""
+        state.observer = observer
+        if observer is not None:
+            observer.start(self, state)
         with np.errstate(all="ignore"):
             self.body(state)
 
     def _dims(self, dims: Sequence[Expr]) -> list[Expression]:
         return [compile_expression(d, self.scope) for d in dims]
 
-    def _fills(self, attrs: Mapping[str, Any]) -> dict[int, Expression]:
+    def _fills(self, attrs: Attrs) -> dict[int, Expression]:
         """Return the fill value of out-of-bounds reads by tensor number."""
-        safe = attrs.get("safe_values", {})
+        safe = attrs.get(SAFE_VALUES, {})
         return {
             number: compile_expression(nodes.cast(safe[str(p.name)], nodes.element_type(p)), self.scope)
             for p, number in self.params
@@ -155,7 +161,7 @@ class Compiled:
         if not (isinstance(s, tirx.For) and role(s) == "grid"):
             return self._block(s, threads, cluster)
         extent, number = compile_expression(s.extent, scope), scope.define(s.loop_var)
-        axis = int(nodes.as_int(s.annotations[nodes.AXIS]))
+        axis = int(nodes.as_int(s.annotations[AXIS]))
         kind = holder(nodes.dtype_of(s.loop_var)).type
         inner = self._grid(s.body, threads, cluster)
 
@@ -170,7 +176,7 @@ class Compiled:
         """Return the launch of a program whose clusters run in lockstep."""
         scope, axes = self.scope, []
         while isinstance(s, tirx.For) and role(s) == "grid":
-            axis, kind = int(nodes.as_int(s.annotations[nodes.AXIS])), holder(nodes.dtype_of(s.loop_var)).type
+            axis, kind = int(nodes.as_int(s.annotations[AXIS])), holder(nodes.dtype_of(s.loop_var)).type
             axes.append((axis, compile_expression(s.extent, scope), scope.define(s.loop_var), kind))
             s = s.body
         run_cluster = compile_side_by_side(s, scope)
@@ -213,8 +219,8 @@ def _has_barriers(s: Stmt) -> bool:
 
 def _threads_of(body: Stmt) -> tuple[int, int, int]:
     while isinstance(body, tirx.For) and role(body) == "grid":
-        if nodes.THREADS in body.annotations:
-            x, y, z = (int(nodes.as_int(n)) for n in body.annotations[nodes.THREADS])
+        if THREADS in body.annotations:
+            x, y, z = (int(nodes.as_int(n)) for n in body.annotations[THREADS])
             return x, y, z
         body = body.body
     return 1, 1, 1

@@ -51,22 +51,28 @@ class CompileScope:
         Numbers of the buffers that loads were made for.
     ordered
         Whether atomic accesses order others.
+    observed
+        Whether statements call an observer.
+    ended
+        In an observed program: variables and buffers of loops and branches that ended, by kind and number.
     """
 
     def __init__(
-        self, program: Program, loops: bool, compile_statement: Callable[[Stmt, CompileScope], Statement]
-    ) -> None:
+        self, program: Program, loops: bool, compile_statement: Callable[[Stmt, CompileScope], Statement],
+        observed: bool = False,
+    ) -> None:  # fmt: skip
         self._compile = compile_statement
         self.variables: dict[Var, int] = {}
         self.buffers: dict[BufferVar, int] = {}
         self.base: dict[int, int] = {}
         self.units: dict[int, int] = {}
         self.reducers: dict[int, str] = {}
-        self.spread, self.loops = False, loops
+        self.spread, self.loops, self.observed = False, loops, observed
         self.where: Where | None = program.where
         self.reads: set[int] = set()
         self.ordered = False
         self.threads = uses_threads(program.func.body)
+        self.ended: set[tuple[str, int]] = set()
         self._program = program
         self.symbols = {name: self.define(v) for name, v in program.symbols.items()}
         self._reducers = {str(k): str(v["op"]) for k, v in program.reducers.items()}

@@ -61,6 +61,8 @@ class State:
         By buffer number what reads outside give.
     printed
         Lines of ``T.print``.
+    observer
+        Of an observed execution, see ``observe``.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class State:
         self.frames: list[LoopFrame] = []
         self.grid: dict[int, Array] = {}
         self.printed: list[str] = []
+        self.observer: Any = None
 
     @property
     def count(self) -> int:

@@ -16,6 +16,7 @@ from tile_core.ir.visit import collect, role, statements
 from tile_core.reference import access, allocation, elements
 from tile_core.reference.expressions import compile_expression
 from tile_core.reference.lanes import both, either, without
+from tile_core.reference.observe import observed_statement
 from tile_core.reference.ops import compile_op, compile_value
 from tile_core.reference.parallel import compile_parallel, compile_update
 from tile_core.reference.scope import CompileScope, Statement
@@ -37,7 +38,11 @@ def compile_statement(s: Stmt, scope: CompileScope) -> Statement:
     maker = _MAKERS.get(type(s).__name__)
     if maker is None:
         raise NoReferenceMeaning(what=f"the statement {type(s).__name__}", where=scope.where)
+    known = (len(scope.variables), len(scope.buffers))
     made = maker(s, scope)
+    if scope.observed:
+        indices = [compile_expression(i, scope) for i in getattr(s, "indices", ())]
+        made = observed_statement(s, made, scope, known, indices)
     scope.where = before
     return made
 

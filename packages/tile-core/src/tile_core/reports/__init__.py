@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tile_runtime.traces import short_traces
+
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
     from tile_core.reports.facts import Facts
+    from tile_core.reports.report import ReportText
     from tile_core.runtime.kernel import Kernel
     from tile_core.target import Target
 
 
-def explain(program: Program | Kernel, target: Target | str = "auto", options: object = None) -> str:
+@short_traces
+def explain(program: Program | Kernel, target: Target | str = "auto", options: object = None) -> ReportText:
     """Explain how a program is compiled for a target, without a device.
 
     Parameters
@@ -25,11 +29,11 @@ def explain(program: Program | Kernel, target: Target | str = "auto", options: o
 
     Returns
     -------
-    str
-        For each tile op its line, the selected variant, and the rejected ones with reasons; then grid, threads,
+    ReportText
+        Text. For each tile op its line, the selected variant, and the rejected ones with reasons; then grid, threads,
         memory, vector widths, and the passes and the builder's steps with their times. For a target with threads also
         the placement of tiles, pipelines, barriers, launch assumptions, and, if its toolchain is installed, facts of
-        the binary. Text of several lines without colours.
+        the binary. Several lines without colours; a notebook shows the same as tables.
 
     Raises
     ------
@@ -38,9 +42,9 @@ def explain(program: Program | Kernel, target: Target | str = "auto", options: o
     UnsupportedError
         The target cannot run it.
     """
-    from tile_core.reports.report import as_text
+    from tile_core.reports.report import ReportText
 
-    return "\n\n".join(map(as_text, explain_launches(program, target, options)))
+    return ReportText(explain_launches(program, target, options))
 
 
 def report_json(program: Program | Kernel, target: Target | str = "auto", options: object = None) -> dict[str, Any]:
@@ -64,7 +68,7 @@ def explain_launches(program: Program | Kernel, target: Target | str = "auto", o
     from tile_core.plugins.contexts import make_context
     from tile_core.plugins.manager import installed
     from tile_core.reports.built import building
-    from tile_core.reports.facts import gather
+    from tile_core.reports.facts import estimate_of, gather
     from tile_core.reports.timing import timed
     from tile_core.runtime.kernel import Kernel
     from tile_core.runtime.settings import program_of
@@ -73,4 +77,4 @@ def explain_launches(program: Program | Kernel, target: Target | str = "auto", o
     ctx = make_context(target, options, plugins=plugins)
     traced: Any = program_of("tile.explain", program.program if isinstance(program, Kernel) else program)
     plans = [timed(one, ctx, plugins) for one in traced.stages]
-    return [gather(plan, ctx, building(plan.lowered, ctx, plugins)) for plan in plans]
+    return [gather(plan, ctx, building(plan.lowered, ctx, plugins), estimate_of(plan, ctx, plugins)) for plan in plans]

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.errors import Where
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import collect
 from tile_core.layout import bank_conflicts, row_major
-from tile_core.passes.spine import ORDERED
+from tile_core.layout.base import LayoutMap
+from tile_core.passes.spine import Plan
 from tile_core.records import dataclass
-from tile_core.simt.notes import ARENA, ARRAYS, BARRIERS, CODE_SIZE, DEMOTED, PIPELINE, PLACEMENT, RECOMPUTED, RELIED
-
-if TYPE_CHECKING:
-    from tile_core.passes.spine import Plan
+from tile_core.simt.accumulators import Accumulator
+from tile_core.simt.kernel_plan import KernelPlan
+from tile_core.simt.pipelining.schedule import Schedule
 
 #: Bytes of an access, and rows, for which bank conflicts are counted: matrix loads read such rows.
 _CHUNK, _ROWS = 16, 8
@@ -93,7 +94,7 @@ class LoopFacts:
     Attributes
     ----------
     buffers
-        Buffers that are prefetched.
+        Buffers that are prefetched, without stages through registers.
     kept
         Buffers whose copies are not moved, each with the reason.
     schedule
@@ -110,6 +111,26 @@ class LoopFacts:
     reason: str
     schedule: tuple[str, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class AccumulatorFacts:
+    """A step of an accumulator's life, from its initialization to global memory.
+
+    Attributes
+    ----------
+    location
+        The statement that makes it; empty if the compiler does.
+    name
+        Of the accumulator.
+    step, outcome
+        The step and its outcome, or the rejection reason of a better one.
+    """
+
+    location: str
+    name: str
+    step: str
+    outcome: str
 
 
 @dataclass(frozen=True)
@@ -182,6 +203,28 @@ class KeptFacts:
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """Facts of which the page draws pictures; JSON does not contain them.
+
+    Attributes
+    ----------
+    layouts
+        Layouts of shared buffers and fragments, by name.
+    schedules
+        Of the pipelined loops, in their order; ``None`` for a loop without one.
+    times
+        The line of each time of a thread's program.
+    spans
+        The times of the first and last use of the shared buffers, in their order.
+    """
+
+    layouts: Mapping[str, LayoutMap]
+    schedules: tuple[Schedule | None, ...]
+    times: tuple[str, ...]
+    spans: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
 class BlockFacts:
     """All facts of a block.
 
@@ -195,6 +238,10 @@ class BlockFacts:
         Loops that are not unrolled.
     ordered
         Shared buffers whose accesses the program's own barriers order.
+    accumulators
+        What happens to accumulators of products, if the target decides it.
+    drawn
+        Facts for pictures; ``None`` if these facts are converted to JSON.
     """
 
     fragments: tuple[FragmentFacts, ...]
@@ -209,49 +256,69 @@ class BlockFacts:
     reserved_bytes: int = 0
     rolled: tuple[KeptFacts, ...] = ()
     ordered: tuple[str, ...] = ()
+    accumulators: tuple[AccumulatorFacts, ...] = ()
+    drawn: Drawn | None = None
 
 
 def block_facts(plan: Plan) -> BlockFacts | None:
     """Gather the facts of a plan; ``None`` if it skipped the passes for threads."""
-    if PLACEMENT not in plan or ARENA not in plan:
+    if not isinstance(plan, KernelPlan):
         return None
     return BlockFacts(
         fragments=tuple(
-            _fragment(b, d, plan[RECOMPUTED].get(str(b.name), ""))
-            for b, d in plan[PLACEMENT].placement.fragments.items()
+            _fragment(b, d, plan.recomputed.get(str(b.name), "")) for b, d in plan.placement.placement.fragments.items()
         ),
         shared=_shared(plan),
-        shared_bytes=plan[ARENA].bytes,
+        shared_bytes=plan.arena.bytes,
         loops=tuple(
             LoopFacts(
                 _line_of(r.where),
                 r.name,
                 r.stages,
-                r.buffers,
+                (*r.buffers, *r.through),
                 r.kept,
                 r.reason,
                 r.steps,
                 tuple((n.subject, n.text) for n in r.notes),
             )
-            for r in plan[PIPELINE].loops
+            for r in plan.pipeline.loops
         ),
         barriers=tuple(
             BarrierFacts(_line_of(b.after), _line_of(b.where), b.source, b.sink, b.hazard, b.role)
-            for b in plan[BARRIERS]
+            for b in plan.barriers
         ),
         accesses=_Accesses().of(plan.body),
-        assumptions=_assumptions(plan[RELIED]),
-        operations=plan[CODE_SIZE].operations,
-        array_bytes=plan[ARRAYS].bytes,
-        reserved_bytes=plan[ARRAYS].reserved_bytes,
-        rolled=tuple(KeptFacts(line, why) for line, why in plan[CODE_SIZE].kept.items()),
-        ordered=_ordered(plan),
+        assumptions=_assumptions(plan.relied),
+        operations=plan.code_size.operations,
+        array_bytes=plan.arrays.bytes,
+        reserved_bytes=plan.arrays.reserved_bytes,
+        rolled=tuple(KeptFacts(line, why) for line, why in plan.code_size.kept.items()),
+        ordered=tuple(sorted(plan.ordered)),
+        accumulators=_accumulators(plan.accumulators),
+        drawn=_drawn(plan),
     )
 
 
-def _ordered(plan: Plan) -> tuple[str, ...]:
-    found: frozenset[str] = plan[ORDERED]
-    return tuple(sorted(found))
+def _drawn(plan: KernelPlan) -> Drawn:
+    found, names = plan.placement.placement, _declared_names(plan)
+    layouts: dict[str, LayoutMap] = {names.get(str(b.name), str(b.name)): x for b, x in found.layouts.items()}
+    layouts |= {str(b.name): x for b, x in found.fragments.items()}
+    return Drawn(
+        layouts,
+        tuple(r.schedule for r in plan.pipeline.loops),
+        tuple(map(_line_of, plan.arena.times)),
+        tuple(a.span for a in plan.arena.arrays),
+    )
+
+
+def _declared_names(plan: KernelPlan) -> dict[str, str]:
+    """Return the name in the program of each buffer with slots."""
+    return {str(new.name): str(old.name) for new, old in plan.pipeline.versions.items()}
+
+
+def _accumulators(found: Sequence[Accumulator]) -> tuple[AccumulatorFacts, ...]:
+    steps = ((x.name, *step) for x in found for step in x.steps())
+    return tuple(AccumulatorFacts(_line_of(where), name, step, text) for name, where, step, text in steps)
 
 
 def _fragment(buffer: BufferVar, d: Var, recomputed: str) -> FragmentFacts:
@@ -263,16 +330,16 @@ def _fragment(buffer: BufferVar, d: Var, recomputed: str) -> FragmentFacts:
 # Shared memory
 
 
-def _shared(plan: Plan) -> tuple[SharedFacts, ...]:
-    layouts = {str(b.name): layout for b, layout in plan[PLACEMENT].placement.layouts.items()}
-    versions = {str(new.name): str(old.name) for new, old in plan[PIPELINE].versions.items()}
+def _shared(plan: KernelPlan) -> tuple[SharedFacts, ...]:
+    layouts = {str(b.name): layout for b, layout in plan.placement.placement.layouts.items()}
+    versions = _declared_names(plan)
     declared = {str(a.buffer.name): nodes.scope_of(a.buffer) for a in collect(plan.program.func.body, tirx.AllocBuffer)}
     found = []
-    for array in plan[ARENA].arrays:
+    for array in plan.arena.arrays:
         name = versions.get(array.name, array.name)
         why = "scratch of an op"
-        if name in plan[DEMOTED]:
-            why = f"no fragment: {plan[DEMOTED][name]}"
+        if name in plan.demoted:
+            why = f"no fragment: {plan.demoted[name]}"
         elif name in versions.values() and array.name in versions:
             why = f"declared; {array.shape[0]} slots of the pipeline"
         elif name in declared:
@@ -334,11 +401,11 @@ class _Accesses:
         for call in [c for c in collect(e, ir.Call) if nodes.is_tile_call(c)]:
             if nodes.is_tile_call(call, "move"):
                 for load, action in zip(call.args, ("write", "read"), strict=True):
-                    self.note(line, load.source, action, int(nodes.as_int(call.attrs["bytes"])))
+                    self.note(line, load.source, action, int(nodes.as_int(call.attrs[attributes.BYTES])))
                 return
             if nodes.is_tile_call(call, "instruction"):
                 for address in (a for a in call.args if nodes.is_tile_call(a, "address")):
-                    self.instruction(line, address.args[0].source, str(call.attrs["name"]))
+                    self.instruction(line, address.args[0].source, str(call.attrs[attributes.NAME]))
                 return
         for load in collect(e, ir.TensorLoad):
             self.note(line, load.source, "read")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +13,10 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import dtype
 from tile_core.errors import Where
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import annotation, collect, role
+from tile_core.lowering.tilings import PlanEstimates
+from tile_core.lowering.variant import Reject
 from tile_core.numerics.regions import regions_text
 from tile_core.ops.base import View
 from tile_core.passes.performance import PerformanceNote
@@ -22,14 +24,17 @@ from tile_core.plugins.manager import installed
 from tile_core.records import dataclass
 from tile_core.reports.block import BlockFacts, block_facts
 from tile_core.reports.built import Building
+from tile_core.reports.lines import SourceLine, source_of
 from tile_core.reports.slow import notes_of_build, notes_of_plan
-from tile_core.simt.notes import ORDER
+from tile_core.runtime.bench import time_text
+from tile_core.simt.kernel_plan import KernelPlan
 
 if TYPE_CHECKING:
     from tile_core.context import Context
     from tile_core.ir.program import Program
     from tile_core.passes.lower_ops import OpChoice
     from tile_core.passes.spine import Plan
+    from tile_core.plugins.manager import Plugins
 
 #: Scopes of scratch in the order of a report; what the user allocates has one of them.
 SCOPES = ("shared", "local.fragment", "local", "local.var")
@@ -114,6 +119,27 @@ class PassFacts:
 
 
 @dataclass(frozen=True)
+class EstimateFacts:
+    """The estimated time of a launch, and its limit.
+
+    Attributes
+    ----------
+    microseconds
+        The time; ``None`` without an estimate.
+    reason
+        The limit, or why there is no estimate.
+    """
+
+    microseconds: float | None
+    reason: str
+
+    def __str__(self) -> str:
+        if self.microseconds is None:
+            return f"no estimate of its time: {self.reason}"
+        return f"estimated {time_text(self.microseconds * 1e-6)}: {self.reason}"
+
+
+@dataclass(frozen=True)
 class Facts:
     """The complete content of a report.
 
@@ -129,6 +155,10 @@ class Facts:
         The order of blocks, if it is not that of the grid.
     regions
         The levels of the regions of numerics, and what the level of the text changes in them.
+    source
+        The lines of the program's function, and other lines from which its ops are; empty if not available.
+    estimate
+        The backend's estimate of the kernel's time; ``None`` if none was requested.
     ops, buffers, vectors, passes
         See there.
     shared_bytes, shared_limit
@@ -164,13 +194,19 @@ class Facts:
     building: tuple[PassFacts, ...] = ()
     rasterization: str = ""
     regions: str = ""
+    source: tuple[SourceLine, ...] = ()
+    estimate: EstimateFacts | None = None
 
     def to_json(self) -> dict[str, Any]:
         """A value of dicts, lists, strings and numbers."""
-        return {"schema": 2, **dataclasses.asdict(self)}
+        block = None if self.block is None else dataclasses.replace(self.block, drawn=None)
+        found = {"schema": 2, **dataclasses.asdict(dataclasses.replace(self, block=block))}
+        if block is not None:
+            del found["block"]["drawn"]
+        return found
 
 
-def gather(plan: Plan, ctx: Context, build: Building | None = None) -> Facts:
+def gather(plan: Plan, ctx: Context, build: Building | None = None, estimate: EstimateFacts | None = None) -> Facts:
     """Gather the facts of a plan that has run through all passes.
 
     Parameters
@@ -181,14 +217,17 @@ def gather(plan: Plan, ctx: Context, build: Building | None = None) -> Facts:
         The compilation's context.
     build
         The facts of the binary, see `tile_core.reports.built`.
+    estimate
+        See `estimate_of`.
     """
     build = build or Building()
     program = plan.program
     grid, threads = _launch(program.func.body)
     buffers = tuple(_buffer(a.buffer) for a in collect(program.func.body, tirx.AllocBuffer))
     lowered, block = plan.lowered, block_facts(plan)
+    ops = tuple(_op(choice, functools.partial(installed().addon_of, ctx.target)) for choice in plan.choices)
     declared = sum(b.bytes for b in buffers if b.scope == "shared")
-    addon_of = functools.partial(installed().addon_of, ctx.target)
+    vectors = () if getattr(ctx.options, "generic", False) else _vectors(getattr(lowered, "body", None))
     return Facts(
         kernel=program.name,
         where="" if program.where is None else str(program.where),
@@ -196,11 +235,11 @@ def gather(plan: Plan, ctx: Context, build: Building | None = None) -> Facts:
         options={k: _plain(v) for k, v in vars(ctx.options).items()} if ctx.options is not None else {},
         grid=grid,
         threads=threads,
-        ops=tuple(_op(choice, addon_of) for choice in plan.choices),
+        ops=ops,
         buffers=tuple(sorted(buffers, key=lambda b: _rank(b.scope))),
         shared_bytes=declared if block is None else block.shared_bytes,
         shared_limit=ctx.capabilities.shared_bytes,
-        vectors=() if getattr(ctx.options, "generic", False) else _vectors(getattr(lowered, "body", None)),
+        vectors=vectors,
         passes=tuple(PassFacts(name, seconds) for name, seconds in plan.seconds),
         block=block,
         warnings=(*notes_of_plan(plan), *notes_of_build(build.facts)),
@@ -208,8 +247,30 @@ def gather(plan: Plan, ctx: Context, build: Building | None = None) -> Facts:
         building=tuple(PassFacts(name, seconds) for name, seconds in build.steps),
         notes=_unused_layouts(program) if block is None else (),
         regions=regions_text(ctx.options, program.attrs),
-        rasterization="" if block is None else _rasterization(plan[ORDER]),
+        rasterization=_rasterization(plan.order) if isinstance(plan, KernelPlan) else "",
+        source=source_of(program.where, _locations(ops, vectors, block)),
+        estimate=estimate,
     )
+
+
+def _locations(ops: Sequence[OpFacts], vectors: Sequence[VectorFacts], block: BlockFacts | None) -> list[str]:
+    """Return the lines about which there are facts."""
+    found = [*(op.location for op in ops), *(v.location for v in vectors)]
+    if block is not None:
+        found += [*(x.location for x in block.loops), *(a.location for a in block.accesses)]
+        found += [*(x.location for x in block.rolled), *(b.before for b in block.barriers)]
+    return found
+
+
+def estimate_of(plan: Plan, ctx: Context, plugins: Plugins) -> EstimateFacts:
+    """Return the estimate of the target's backend for a finished plan."""
+    model = plugins.tilings(ctx.target)
+    if not isinstance(model, PlanEstimates):
+        return EstimateFacts(None, f"backend {ctx.target.backend!r} has none")
+    found = model.estimate_plan(plan, ctx)
+    if isinstance(found, Reject):
+        return EstimateFacts(None, found.reason)
+    return EstimateFacts(found.microseconds, found.reason)
 
 
 def _rasterization(panels: Mapping[str, Any]) -> str:
@@ -231,8 +292,8 @@ def _launch(body: Stmt) -> tuple[tuple[str, ...], tuple[int, ...]]:
     threads: tuple[int, ...] = ()
     for loop in collect(body, tirx.For):
         if role(loop) == "grid":
-            axes[int(annotation(loop, nodes.AXIS, len(axes)))] = _text(loop.extent)
-            found = annotation(loop, nodes.THREADS)
+            axes[int(annotation(loop, attributes.AXIS, len(axes)))] = _text(loop.extent)
+            found = annotation(loop, attributes.THREADS)
             threads = threads if found is None else tuple(int(nodes.as_int(t)) for t in found)
     return tuple(axes[axis] for axis in sorted(axes)), threads
 

@@ -1,21 +1,17 @@
-"""A report as text."""
+"""A report as text, and as HTML in notebooks."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from pathlib import PurePath
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
-from tile_core.numerics.levels import LEVELS
-from tile_core.reports.block import BlockFacts, SharedFacts
 from tile_core.reports.built import building
-from tile_core.reports.facts import Facts, OpFacts, gather
-from tile_core.reports.slow import PRODUCTS
+from tile_core.reports.facts import Facts, estimate_of, gather
+from tile_core.reports.html import as_html
+from tile_core.reports.parts import RIGHT, Line, Section, parts_of
 from tile_core.reports.tables import folded, table
 from tile_core.reports.timing import timed
-from tile_core.runtime.bench import time_text
-from tile_core.simt.memory.private_arrays import IN_REGISTERS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,14 +21,47 @@ if TYPE_CHECKING:
 
 #: Columns of a report that is made as a string.
 WIDTH = 120
-_RIGHT = ("bytes", "time", "offset", "number")
-"""Names of columns that are aligned to the right."""
-Line = tuple[str, str]
-"""Text, and its style on a console."""
+#: Tables that `show` leaves out of a short report.
+DETAILS = frozenset(
+    {
+        "fragments in registers", "fragments that are computed where they are read", "layouts of shared memory",
+        "vector loops", "passes", "building",
+    }
+)  # fmt: skip
 
 
-def report(plan: Plan, ctx: Context) -> str:
-    """Return the report of a compiled plan as text without colours.
+class ReportText(str):
+    """The report of a program as text; a notebook shows it as tables.
+
+    Attributes
+    ----------
+    facts
+        The facts of each launch.
+    """
+
+    facts: tuple[Facts, ...]
+
+    def __new__(cls, facts: Sequence[Facts]) -> ReportText:
+        """Make the text of some facts."""
+        made = super().__new__(cls, "\n\n".join(map(as_text, facts)))
+        made.facts = tuple(facts)
+        return made
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return (self.facts,)
+
+    def html_page(self) -> str:
+        """Return the report as one page of HTML, with pictures; it loads nothing."""
+        from tile_core.reports.page import page_of
+
+        return page_of(self.facts)
+
+    def _repr_html_(self) -> str:
+        return as_html(self.facts)
+
+
+def facts_of(plan: Plan, ctx: Context) -> Facts:
+    """Return the facts of a compiled plan.
 
     Parameters
     ----------
@@ -43,9 +72,10 @@ def report(plan: Plan, ctx: Context) -> str:
     """
     from tile_core.plugins.manager import installed
 
+    plugins = installed()
     if not plan.seconds:
-        plan = timed(plan.written or plan.program, ctx, installed())
-    return as_text(gather(plan, ctx, building(plan.lowered, ctx, installed())))
+        plan = timed(plan.written or plan.program, ctx, plugins)
+    return gather(plan, ctx, building(plan.lowered, ctx, plugins), estimate_of(plan, ctx, plugins))
 
 
 def as_text(facts: Facts) -> str:
@@ -53,7 +83,7 @@ def as_text(facts: Facts) -> str:
     return "\n".join(line for text, _ in lines_of(facts, WIDTH) for line in folded(text, WIDTH))
 
 
-def show(facts: Facts, console: Console) -> None:
+def show(facts: Facts, console: Console, full: bool = True) -> None:
     """Print the report of some facts.
 
     Parameters
@@ -62,11 +92,17 @@ def show(facts: Facts, console: Console) -> None:
         The facts.
     console
         The output; its width decides the layout of tables.
+    full
+        Whether to print all tables; otherwise the last line names the others.
     """
     from rich.text import Text
 
-    for text, style in lines_of(facts, console.width):
+    parts = list(parts_of(facts))
+    left = [] if full else [p.title for p in parts if isinstance(p, Section) and p.title in DETAILS]
+    for text, style in _lines((p for p in parts if not isinstance(p, Section) or p.title not in left), console.width):
         console.print(Text(text, style=style))
+    if left:
+        console.print(Text(f"\n--full also prints: {', '.join(left)}", style="dim"))
 
 
 def lines_of(facts: Facts, width: int) -> Iterator[Line]:
@@ -77,174 +113,15 @@ def lines_of(facts: Facts, width: int) -> Iterator[Line]:
     width
         The width of tables.
     """
-    yield f"{facts.kernel} for {facts.target}", "bold"
-    yield _launch_line(facts), ""
-    options = ", ".join(f"{name}={value}" for name, value in facts.options.items())
-    if options:
-        yield f"options: {options}", ""
-    if "numerics" in facts.options:
-        level = str(facts.options["numerics"])
-        yield f"numerics {level}: {LEVELS[level]}", ""
-    if facts.regions:
-        yield facts.regions, ""
-    for warning in facts.warnings:
-        yield f"warning: {warning.text}", "yellow"
-    for note in facts.notes:
-        yield f"note: {note}", ""
-    # The copies of a pipeline before the loop and inside it are one row.
-    rows = dict.fromkeys(_op_row(op, facts.block is not None) for op in facts.ops)
-    yield from _section(width, "tile ops", ("line", "op", "variant", "reason"), list(rows))
-    rejections = dict.fromkeys((_line(op.location), r.variant, r.reason) for op in facts.ops for r in op.rejected)
-    yield from _section(width, "better variants that were rejected", ("line", "variant", "reason"), list(rejections))
-    if facts.block is None:
-        memory = [(b.scope, b.name, f"{b.dtype}{list(b.shape)}", f"{b.bytes:,}") for b in facts.buffers]
-        yield from _section(width, "memory of a block", ("scope", "buffer", "elements", "bytes"), memory)
-    else:
-        yield from _block_tables(width, facts.block)
-    if facts.shared_bytes:
-        yield f"shared memory: {facts.shared_bytes:,} of {facts.shared_limit:,} bytes", ""
-    if facts.block is not None:
-        if facts.block.array_bytes > IN_REGISTERS and facts.block.reserved_bytes:
-            where = f"{facts.block.reserved_bytes / 1e9:,.1f} GB of the largest device, whatever the grid"
-            yield f"arrays of a thread: {facts.block.array_bytes:,} bytes; a launch reserves {where}", ""
-        yield from _course(width, facts.block)
-    built = [(n.replace("_", " "), f"{v:,}") for n, v in facts.built.items() if isinstance(v, int)]
-    yield from _section(width, "binary", ("of a thread or block", "number"), built)
-    vectors = [(_line(v.location), ", ".join(map(str, v.lanes)) or "no common form") for v in facts.vectors]
-    yield from _section(width, "vector loops", ("line", "lanes"), vectors)
-    passes = [(p.name, time_text(p.seconds)) for p in facts.passes]
-    yield from _section(width, "passes", ("pass", "time"), passes)
-    yield from _section(width, "building", ("step", "time"), [(p.name, time_text(p.seconds)) for p in facts.building])
+    yield from _lines(parts_of(facts), width)
 
 
-def _block_tables(width: int, block: BlockFacts) -> Iterator[Line]:
-    """Yield the placement of a block's tiles."""
-    fragments = [
-        (
-            f.name,
-            f"{f.dtype}{list(f.shape)}",
-            str(f.threads),
-            str(f.registers),
-            str(f.replicas),
-            str(f.vector),
-            f.digits,
-        )
-        for f in block.fragments
-        if not f.recomputed
-    ]
-    columns = (
-        "fragment",
-        "elements",
-        "threads",
-        "registers per thread",
-        "replicas",
-        "vector width",
-        "digits of each dimension",
-    )
-    yield from _section(width, "fragments in registers", columns, fragments)
-    computed = [(f.name, f"{f.dtype}{list(f.shape)}", f.recomputed) for f in block.fragments if f.recomputed]
-    yield from _section(
-        width, "fragments that are computed where they are read", ("fragment", "elements", "reason"), computed
-    )
-    shared = [
-        (f"{b.offset:,}", f"{b.bytes:,}", b.name, f"{b.dtype}{list(b.shape)}", _lines(b.first, b.last), b.why)
-        for b in block.shared
-    ]
-    yield from _section(
-        width, "shared memory of a block", ("offset", "bytes", "buffer", "elements", "live", "reason"), shared
-    )
-    layouts = [(b.name, b.layout, _conflicts(b)) for b in block.shared if b.conflicts is not None]
-    yield from _section(
-        width, "layouts of shared memory", ("buffer", "layout", "16 bytes each of 8 rows at a column"), layouts
-    )
-
-
-def _course(width: int, block: BlockFacts) -> Iterator[Line]:
-    """Yield pipelines, barriers and accesses of global memory."""
-    loops = [
-        (
-            _line(x.location),
-            x.name,
-            f"{x.stages} stages of {', '.join(x.buffers)}" if x.stages else f"not pipelined: {x.reason}",
-        )
-        for x in block.loops
-    ]
-    loops += [
-        (_line(x.location), x.name, f"{name} is not prefetched: {why}") for x in block.loops for name, why in x.kept
-    ]
-    loops += [(_line(x.location), x.name, f"{name}: {note}") for x in block.loops for name, note in x.notes]
-    yield from _section(width, "pipelined loops", ("line", "loop", "result"), loops)
-    steps = [(_line(x.location), x.name, line) for x in block.loops for line in x.schedule]
-    yield from _section(width, "schedules of pipelined loops", ("line", "loop", "step"), steps)
-    rolled = [(_line(x.location), x.reason) for x in block.rolled]
-    yield from _section(width, "loops that are not unrolled", ("line", "reason"), rolled)
-    barriers = [
-        (
-            _line(b.after) or "?",
-            _line(b.before) or "?",
-            b.hazard,
-            b.source if b.source == b.sink else f"{b.source}, {b.sink}",
-            b.role or "whole block",
-        )
-        for b in block.barriers
-    ]
-    yield from _section(width, "inserted barriers", ("after", "before", "hazard", "buffers", "threads"), barriers)
-    ordered = [(name, "explicit barriers of the program") for name in block.ordered]
-    yield from _section(width, "shared memory without inserted barriers", ("buffer", "ordered by"), ordered)
-    accesses = [(_line(a.location), a.buffer, a.action, ", ".join(map(str, a.bytes))) for a in block.accesses]
-    yield from _section(width, "global memory", ("line", "buffer", "access", "width"), accesses)
-    assumptions = [
-        (p.name, f"{'its address' if p.is_address else 'its value'} is a multiple of {p.multiple}")
-        for p in block.assumptions
-    ]
-    yield from _section(width, "assumptions that each launch checks", ("name", "assumption"), assumptions)
-
-
-def _conflicts(buffer: SharedFacts) -> str:
-    return "no bank conflicts" if not buffer.conflicts else f"{buffer.conflicts} extra cycles"
-
-
-def _lines(first: str, last: str) -> str:
-    """Return two locations, the second as its line number if the file is the same."""
-    a, b = _line(first), _line(last)
-    file, _, number = b.rpartition(":")
-    if a == b or not b:
-        return a
-    return f"{a}-{number}" if a.startswith(f"{file}:") else f"{a}-{b}"
-
-
-def _launch_line(facts: Facts) -> str:
-    grid = " x ".join(facts.grid) or "none"
-    threads = " x ".join(map(str, facts.threads)) or "1"
-    order = f", blocks {facts.rasterization}" if facts.rasterization else ""
-    return f"grid {grid}{order}, threads {threads}, defined at {facts.where or 'an unknown location'}"
-
-
-def _op_row(op: OpFacts, has_threads: bool) -> tuple[str, str, str, str]:
-    why = [op.note] if op.note else []
-    if op.addon:
-        why.insert(0, f"from the add-on {op.addon}")
-    if op.forced:
-        why.append("requested by the program")
-    if op.fallback and has_threads and op.op not in PRODUCTS:
-        why.append("loops, distributed over the threads")
-    elif op.fallback and not op.rejected:
-        why.append("the only variant")
-    elif op.fallback:
-        why.append("plain loops; better variants rejected")
-    return _line(op.location), op.source or op.op, op.variant, "; ".join(why)
-
-
-def _line(where: str) -> str:
-    """Return file name and line: the folder is in the first lines of the report."""
-    file, _, line = where.rpartition(":")
-    return f"{PurePath(file).name}:{line}" if file else where
-
-
-def _section(width: int, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[Line]:
-    if not rows:
-        return
-    yield "", ""
-    yield title, "bold"
-    styles = itertools.chain(("bold",), itertools.repeat(""))
-    yield from zip(table(columns, rows, width, _RIGHT), styles, strict=False)
+def _lines(parts: Iterable[Line | Section], width: int) -> Iterator[Line]:
+    for part in parts:
+        if isinstance(part, Section):
+            yield "", ""
+            yield part.title, "bold"
+            styles = itertools.chain(("bold",), itertools.repeat(""))
+            yield from zip(table(part.columns, part.rows, width, RIGHT), styles, strict=False)
+        else:
+            yield part

@@ -22,11 +22,11 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from tile_core import knobs
 from tile_core.compat.known_packages import RUNTIMES
 from tile_core.errors.artefacts import CannotClearCache
 from tile_core.records import dataclass
-from tile_core.runtime import trust
+from tile_runtime import knobs
+from tile_runtime.files import trust
 
 KERNELS = "kernels"
 """Folder of compiled kernels."""

@@ -20,10 +20,10 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from tile_core.compat.distributions import version_of
 from tile_core.compat.types import Array, Node, Span
 from tile_core.errors.base import TileError, Where
 from tile_core.manifest import fingerprint_of
+from tile_runtime.compat.distributions import version_of
 
 if TYPE_CHECKING:
     from tile_core.abi.adapter import RuntimeAdapter
@@ -63,7 +63,7 @@ def key_of(
     knobs = {"verify_ir": ctx.knobs.verify_ir, "num_threads": ctx.knobs.num_threads}
     parts = {
         "schema": SCHEMA,
-        "core": fingerprint_of("tile_core"),
+        "core": (fingerprint_of("tile_core"), fingerprint_of("tile_runtime")),
         "backend": _backends(ctx, plugins),
         "libraries": versions(),
         "target": (ctx.target.text, ctx.capabilities.as_dict()),

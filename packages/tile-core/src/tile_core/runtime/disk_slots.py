@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from tile_core.abi.kernel_text import KernelText
 from tile_core.errors.artefacts import ArtefactError
 from tile_core.errors.base import TileError, Where
-from tile_core.plugins.runtimes import ask_adapter
 from tile_core.runtime import cache
+from tile_runtime.loaders import ask_adapter
 
 if TYPE_CHECKING:
     from tile_core.abi.adapter import RuntimeAdapter
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tile_core.context import Context
     from tile_core.ir.program import Program
     from tile_core.plugins.manager import Plugins
-    from tile_core.runtime.artefact import Artefact
+    from tile_runtime.files.artefact import Artefact
 
 
 def slot_of(
@@ -115,7 +115,7 @@ class DiskSlot:
         return dataclasses.replace(text, general=functools.cache(lambda: self._general(depth + 1, make_next)))
 
     def _build(self, depth: int, text: KernelText, hidden: Sequence[str]) -> KernelText:
-        from tile_core.runtime.artefact import Artefact, to_bytes
+        from tile_runtime.files.artefact import Artefact, to_bytes
 
         built = ask_adapter(self.adapter, "build", text)
         if built is None:
@@ -129,7 +129,7 @@ class DiskSlot:
         return text
 
     def _read(self, depth: int) -> Artefact | None:
-        from tile_core.runtime.artefact import from_bytes, moved
+        from tile_runtime.files.artefact import from_bytes, moved
 
         key = self._key_at(depth)
         content = cache.read(key)

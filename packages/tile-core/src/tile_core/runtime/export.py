@@ -12,26 +12,19 @@ from typing import TYPE_CHECKING
 from tile_core.abi.adapter import RuntimeAdapter
 from tile_core.abi.kernel_text import KernelText
 from tile_core.compat.known_packages import KINDS
-from tile_core.errors.artefacts import (
-    ArtefactNotRunnable,
-    CannotReadArtefact,
-    CannotWriteArtefact,
-    DamagedArtefact,
-    MissingBackend,
-    UntrustedArtefact,
-)
+from tile_core.errors.artefacts import CannotWriteArtefact, MissingBackend
 from tile_core.errors.base import SetupError, Where, printable
 from tile_core.errors.launch import NotProvided
-from tile_core.errors.setup import RuntimeBroken
 from tile_core.plugins.discovery import NO_DISTRIBUTION
-from tile_core.plugins.runtimes import ask_adapter, find_runtime
-from tile_core.runtime import trust
-from tile_core.runtime.arguments import only_catalogue
-from tile_core.runtime.artefact import Artefact, from_bytes, moved, to_bytes
+from tile_core.plugins.runtimes import find_runtime
 from tile_core.runtime.files import write_named
 from tile_core.runtime.kernel import Kernel, Origin
-from tile_core.runtime.launches import in_order
 from tile_core.runtime.settings import path_of, text_of
+from tile_runtime.calls.arguments import only_catalogue
+from tile_runtime.cpu.loader import LibraryAdapter
+from tile_runtime.files.artefact import Artefact, moved, to_bytes
+from tile_runtime.files.loading import artefact_of, launch_of, read
+from tile_runtime.loaders import ask_adapter, loader
 
 if TYPE_CHECKING:
     from tile_core.abi.adapter import AdapterFacts
@@ -79,16 +72,16 @@ def load(path: str | os.PathLike[str], *, runtime: str | None = None) -> Kernel:
 
     file = path_of("tile.load", "path", path)
     runtime = None if runtime is None else text_of("tile.load", "runtime", runtime)
-    content = _read(file)
-    artefact, plugins = from_bytes(content, file), installed()
-    _check_names(artefact, file)
+    content = read(file)
+    artefact, plugins = artefact_of(content, file), installed()
     if artefact.backend not in plugins.names():
         package = artefact.package or f"tile-{artefact.backend}"
         raise MissingBackend(file=file, target=artefact.target, backend=artefact.backend, package=package)
     target = plugins.resolve_target(artefact.target)
 
     def loaded(name: str | None) -> tuple[Callable[..., object], AdapterFacts]:
-        return _load(artefact, target, plugins, name, file)
+        adapter = _runtime(artefact, target, plugins, name)
+        return launch_of(artefact, adapter, file), adapter
 
     launch, adapter = loaded(runtime)
     return Kernel(
@@ -105,35 +98,18 @@ def load(path: str | os.PathLike[str], *, runtime: str | None = None) -> Kernel:
     )
 
 
-def _check_names(artefact: Artefact, file: Path) -> None:
-    """Refuse launches that take what the kernel does not."""
-    params = {p.name for p in artefact.signature.params}
-    unknown = set(artefact.hidden) - {*artefact.signature.symbols, *params}
-    unknown |= {p.name for one in artefact.launches for p in one.signature.params} - params
-    unknown |= {name for one in artefact.launches for name in one.hidden} - {*artefact.hidden}
-    if unknown:
-        raise DamagedArtefact(file=file, reason=f"a launch needs {min(unknown)}, which is not a symbol of the kernel")
-
-
-def _read(file: Path) -> bytes:
-    """Return the content of a file that no other user could have changed."""
-    try:
-        content, others = trust.read_file(file)
-        others = others or trust.doubt(file.resolve().parent)
-    except OSError as error:
-        raise CannotReadArtefact(file=file, reason=error.strerror or str(error)) from error
-    if others:
-        raise UntrustedArtefact(file=file, reason=others)
-    return content
+def _runtime(artefact: Artefact, target: Target, plugins: Plugins, name: str | None) -> RuntimeAdapter:
+    """Return the runtime of a name; by default the one whose binary an artefact has."""
+    built = artefact.text.built
+    if name is None and built is not None and built.runtime not in [one.name for one in plugins.runtimes(target)]:
+        found = loader(artefact.backend, artefact.target)
+        if found is not None:
+            return found
+    return find_runtime(plugins, target, name)
 
 
 def write_artefact(
-    path: Path,
-    signature: Signature,
-    stages: Sequence[CompiledLaunch],
-    hidden: Sequence[str],
-    target: Target,
-    plugins: Plugins,
+    path: Path, signature: Signature, stages: Sequence[CompiledLaunch], target: Target, plugins: Plugins
 ) -> None:
     """Write a kernel's texts and their built form to a file, without a device.
 
@@ -141,7 +117,25 @@ def write_artefact(
     ----------
     path
         The file; an existing one is replaced.
-    signature, hidden
+    signature, stages, target, plugins
+        See `artefact_bytes`.
+
+    Raises
+    ------
+    NotProvided, NoToolchain
+        See `artefact_bytes`.
+    CannotWriteArtefact
+        The path cannot be written.
+    """
+    _write(path, artefact_bytes(signature, stages, target, plugins))
+
+
+def artefact_bytes(signature: Signature, stages: Sequence[CompiledLaunch], target: Target, plugins: Plugins) -> bytes:
+    """Return the content of a kernel's file, which is built without a device.
+
+    Parameters
+    ----------
+    signature
         How the kernel is called.
     stages
         Its launches in order.
@@ -151,23 +145,39 @@ def write_artefact(
     Raises
     ------
     NotProvided
-        It is not made of text, which is what a file can hold.
-    CannotWriteArtefact
-        The path cannot be written.
+        Its code calls functions of this process, or its target has no form that a file can hold.
+    NoToolchain
+        It has to be linked, and there is no linker.
     """
-    if not all(isinstance(stage.lowered, KernelText) for stage in stages):
-        reason = "its machine code is linked into this process, and a file can hold text and what is built of text"
-        advice = "compile it for a target that emits text (`tile targets` lists those that are installed)"
+    with only_catalogue("export", signature.where):
+        adapter = next(iter(plugins.runtimes(target)), None)
+        made, hidden = [], {}
+        for stage in stages:
+            text, own = _text_of(stage, signature, adapter, target)
+            made.append(_content(stage.signature, text, own, target, plugins))
+            hidden.update(dict.fromkeys(own))
+        if len(made) == 1:
+            return made[0][0]
+        whole = _artefact(signature, made[0][1], tuple(hidden), target, plugins)
+        return to_bytes(whole, launches=[content for content, _ in made])
+
+
+def _text_of(
+    stage: CompiledLaunch, signature: Signature, adapter: RuntimeAdapter | None, target: Target
+) -> tuple[KernelText, tuple[str, ...]]:
+    """Return the text of a launch, and the symbols that it takes behind its parameters."""
+    if isinstance(stage.lowered, KernelText):
+        return stage.lowered, stage.hidden
+    text: KernelText | None = (
+        None if adapter is None else ask_adapter(adapter, "exported", stage.lowered, stage.program.symbols)
+    )
+    if text is None:
+        reason = "its code calls functions of this process, as T.print and assertions do, or no file can hold it"
+        advice = "leave these calls out, or compile it for a target that emits text (`tile targets` lists these)"
         action = "export()"
         raise NotProvided(kernel=signature.name, action=action, target=target.text, reason=reason, advice=advice)
-    with only_catalogue("export", signature.where):
-        if len(stages) == 1:
-            content, _ = _content(signature, stages[0].lowered, hidden, target, plugins)
-        else:
-            made = [_content(s.signature, s.lowered, s.hidden, target, plugins) for s in stages]
-            whole = _artefact(signature, made[0][1], hidden, target, plugins)
-            content = to_bytes(whole, launches=[content for content, _ in made])
-        _write(path, content)
+    named = dataclasses.replace(text, facts=dataclasses.replace(text.facts, name=signature.name))
+    return named, tuple(p.name for p in text.facts.given[len(stage.signature.params) :])
 
 
 def _content(
@@ -199,30 +209,10 @@ def _artefact(
     )
 
 
-def _load(
-    artefact: Artefact, target: Target, plugins: Plugins, runtime: str | None, file: Path
-) -> tuple[Callable[..., object], AdapterFacts]:
-    """Return the launch of an exported kernel and the runtime that loaded it."""
-    adapter = find_runtime(plugins, target, runtime)
-    launches = []
-    stages = artefact.launches or (artefact,)
-    with only_catalogue("loading", artefact.signature.where):
-        for stage in stages:
-            built = stage.text.built
-            ours = built is not None and built.runtime == adapter.name
-            if ours and (reason := ask_adapter(adapter, "refuses", built)):
-                raise ArtefactNotRunnable(file=file, target=artefact.target, reason=reason)
-            try:
-                launches.append(ask_adapter(adapter, "load", stage.text))
-            except RuntimeBroken as error:
-                # Attributes that only the backend could understand, but does not.
-                raise DamagedArtefact(file=file, reason=error.message) from error
-    names = [p.name for p in artefact.signature.params]
-    return in_order(launches, stages, names, artefact.hidden, adapter.convention), adapter
-
-
 def _built(texts: Sequence[KernelText], target: Target, plugins: Plugins) -> list[KernelText]:
     """Return texts with their form built by the target's runtime, building it now if missing."""
+    if texts[0].built is not None and texts[0].built.runtime == LibraryAdapter.name:
+        return list(texts)
     adapter = next(iter(plugins.runtimes(target)), None)
     if adapter is None or type(adapter).build is RuntimeAdapter.build:
         return [dataclasses.replace(text, built=None) for text in texts]

@@ -96,7 +96,7 @@ def members_of(value: object) -> dict[str, Any]:
 def is_library(module: str) -> bool:
     """Whether a module is assumed to be unchanging, such as the standard library."""
     top = module.partition(".")[0]
-    return top in _LIBRARIES or top in sys.stdlib_module_names
+    return top in OWN or top in _LIBRARIES or top in sys.stdlib_module_names
 
 
 def module_of(kind: type) -> str:
@@ -105,9 +105,10 @@ def module_of(kind: type) -> str:
     return found if isinstance(found, str) else "builtins"  # a descriptor, of some types of C's
 
 
-_LIBRARIES = frozenset(
-    {"builtins", "tile_core", "tvm", "tvm_ffi", "numpy", "ml_dtypes", "torch", "jax", "jaxlib", "mlx"}
-)
+OWN = {"tile_core", "tile_runtime"}
+"""Packages whose own state decides no kernel; a front end adds its package."""
+
+_LIBRARIES = frozenset(("builtins", "tvm", "tvm_ffi", "numpy", "ml_dtypes", "torch", "jax", "jaxlib", "mlx"))
 
 
 def _freeze_callable(value: Callable[..., object], holder: str, seen: dict[int, int]) -> Hashable:

@@ -12,7 +12,7 @@ from tile_core.dtypes import dtype
 from tile_core.errors.base import InternalError
 from tile_core.errors.launch import BadSetting, SuspectResults, VerifyMismatch
 from tile_core.records import dataclass
-from tile_core.runtime.arguments import only_catalogue
+from tile_core.runtime.causes import Causes
 from tile_core.runtime.own_reference import inputs_of, outputs_of, tolerances
 from tile_core.runtime.verify import (
     Compared,
@@ -24,11 +24,13 @@ from tile_core.runtime.verify import (
     tolerance_for,
     values_of,
 )
+from tile_runtime.calls.arguments import only_catalogue
 
 if TYPE_CHECKING:
+    from tile_core.abi.signature import Signature
     from tile_core.ir.program import Program
-    from tile_core.runtime.binder import Binder
-    from tile_core.runtime.form import Bound
+    from tile_runtime.calls.binder import Binder
+    from tile_runtime.calls.form import Bound
 
 #: What a caller may allow.
 ALLOWED = ("unwritten", "nonfinite")
@@ -131,6 +133,12 @@ class Verification:
         VerifyMismatch, SuspectResults, KernelError
             See ``Kernel.verify``.
         """
+        try:
+            return self._report()
+        except VerifyMismatch as error:
+            raise self._causes.of_mismatch(error) from None
+
+    def _report(self) -> VerifyReport:
         own, reference = self.request.reference, "its reference"
         expected, mismatch = None, None
         if self.meaning is not None:
@@ -165,9 +173,12 @@ class Verification:
         }
         allow = ", ".join(repr(k) for k in kinds)
         fix = f"{'; '.join(advice[k] for k in kinds)}; if it is meant, pass allow=[{allow}]"
-        error = SuspectResults(
-            kernel=report.kernel, findings="; ".join(report.findings), advice=fix, where=self.signature.where
-        )
+        findings, where = list(report.findings), self.signature.where
+        if "nonfinite" in kinds:
+            made = self._causes.of_nonfinite(any(map(self._has_nan, self.written)))
+            if made is not None:
+                findings, where = [*findings, str(made)], made.where
+        error = SuspectResults(kernel=report.kernel, findings="; ".join(findings), advice=fix, where=where)
         error.report = report
         raise error
 
@@ -189,6 +200,18 @@ class Verification:
         if bad.any():
             facts.update(nonfinite=int(bad.sum()), first_nonfinite=_first(bad))
         return dataclasses.replace(output, **facts)
+
+    def _has_nan(self, n: int) -> bool:
+        import numpy as np
+
+        x = values_of(self.found[n], self.params[n])
+        return x.dtype.kind == "f" and bool(np.isnan(x if n not in self.missing else x[~self.missing[n]]).any())
+
+    @property
+    def _causes(self) -> Causes:
+        # A second execution changes what pointers point to.
+        observes = getattr(self.meaning, "observes", False) and all(p.kind != "pointer" for p in self.params)
+        return Causes(self.params, self._executed if observes else None)
 
     @property
     def finite(self) -> bool:
@@ -300,6 +323,19 @@ class Verification:
 
     def _copies(self, values: Sequence[Argument]) -> list[Array]:
         return [host_copy(value, param) for param, value in zip(self.params, values, strict=True)]
+
+
+def observed_run(signature: Signature, bound: Bound, meaning: Callable[..., object], observer: object) -> None:
+    """Execute a kernel's reference on copies of bound arguments with an observer."""
+    params, copies = signature.params, []
+    for n, (param, value) in enumerate(zip(signature.params, bound.arrays, strict=True)):
+        copy = host_copy(value, param)
+        if param.kind == "tensor" and (param.access == "write" or n in signature.out_idx):
+            poison(copy, param)
+        copies.append(copy)
+    nothing = frozenset({n for n, p in enumerate(params) if p.kind == "tensor" and p.access == "write"})
+    values = [x if p.kind == "tensor" else value for x, p, value in zip(copies, params, bound.values, strict=False)]
+    meaning(*values, *bound.values[len(params) :], unwritten=nothing | frozenset(signature.out_idx), observer=observer)
 
 
 def wait(adapter: Any) -> None:

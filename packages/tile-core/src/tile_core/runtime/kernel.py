@@ -6,23 +6,27 @@ import functools
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts, HostMemory
+from tile_core.abi.adapter import HOST_DEVICE, AdapterFacts
 from tile_core.abi.signature import Signature
-from tile_core.compat.exits import check_thread, gate_at_exit
 from tile_core.compat.types import Argument, Array
 from tile_core.errors.launch import NotProvided
 from tile_core.records import dataclass
-from tile_core.runtime.bench import BenchResult, measure
-from tile_core.runtime.binder import Binder
-from tile_core.runtime.judge import Request, Verification, allowed, wait
+from tile_core.runtime.bench import BenchResult, Stopwatch, measure
+from tile_core.runtime.judge import Request, Verification, allowed, observed_run, wait
 from tile_core.runtime.settings import count_of, path_of, text_of, tolerance_of
 from tile_core.runtime.verify import VerifyReport, random_arguments
-from tile_core.runtime.wide import WideVersion
+from tile_runtime.calls.binder import Binder
+from tile_runtime.calls.launches import MachineCode, machine_code_of
+from tile_runtime.calls.wide import WideVersion
+from tile_runtime.compat.exits import check_thread
+from tile_runtime.kernel import LoadedKernel
+from tile_runtime.traces import short_traces
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
+    from tile_core.reference.observe import Observer
 
 
 Provided = TypeVar("Provided")
@@ -65,7 +69,7 @@ class Origin:
     runtimes: RuntimeLoader | None = None
 
 
-class Kernel:
+class Kernel(LoadedKernel):
     """A kernel compiled for one target and loaded by one runtime; call it with arrays.
 
     Parameters
@@ -106,42 +110,9 @@ class Kernel:
         wide: WideVersion | None = None,
         origin: Origin | None = None,
     ) -> None:
-        self.signature = signature
-        self.adapter: AdapterFacts = adapter or HostMemory()
-        self._binder = Binder(signature, launch, self.adapter, hidden, wide and wide.by(None))
-        self._hidden, self._wide = hidden, wide
         self._origin = origin or Origin()
-
-    def __call__(self, *args: Argument, **kwargs: Argument) -> Argument:
-        """Launch.
-
-        Parameters
-        ----------
-        *args, **kwargs
-            One value per parameter of the signature that ``out_idx`` does not name, by position or by name.
-
-        Returns
-        -------
-        Any
-            ``None`` without ``out_idx``; the output; or a tuple of the outputs in the order of ``out_idx``.
-
-        Raises
-        ------
-        LaunchError
-            K4xx: an argument is refused. Nothing was launched.
-        """
-        # A call takes hundreds of nanoseconds: go straight to the function of its form.
-        return self._binder(*args, **kwargs) if kwargs else self._binder.call(args)
-
-    @property
-    def name(self) -> str:
-        """The kernel's name."""
-        return self.signature.name
-
-    @property
-    def target(self) -> str:
-        """The target that it is compiled for, as text."""
-        return self._origin.target
+        super().__init__(signature, launch, adapter=adapter, hidden=hidden, wide=wide, target=self._origin.target)
+        self._launch, self._hidden, self._wide = launch, hidden, wide
 
     @property
     def program(self) -> Program | None:
@@ -158,6 +129,7 @@ class Kernel:
         source = self._origin.source
         return source() if callable(source) else source
 
+    @short_traces
     def explain(self) -> str:
         """For each op the instruction chosen and why, layouts, stages, memory: the compiler's report.
 
@@ -166,8 +138,38 @@ class Kernel:
         NotProvided
             The kernel was loaded without its program.
         """
-        return str(self._need(self._origin.explain, "explain()", "it was made without its program")())
+        return self._need(self._origin.explain, "explain()", "it was made without its program")()
 
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """Symbols whose values a launch takes after the parameters."""
+        return self._binder.hidden
+
+    @property
+    def wide(self) -> WideVersion | None:
+        """The version for arrays that 32-bit offsets do not reach."""
+        return self._wide
+
+    def machine_code(self, *, wide: bool = False) -> tuple[MachineCode, ...]:
+        """Return the launches as functions of tvm-ffi, which check no arguments.
+
+        Parameters
+        ----------
+        wide
+            Whether the version for arrays that 32-bit offsets do not reach is meant, where there is one.
+
+        Returns
+        -------
+        tuple
+            In order of execution; empty if a launch needs Python.
+        """
+        return machine_code_of(self.launch_of(wide), len(self.signature.params) + len(self.hidden), self.adapter)
+
+    def launch_of(self, wide: bool) -> Callable[..., object]:
+        """Return the adapter's launch, see ``RuntimeAdapter.load``, of one of the two versions of a kernel."""
+        return self._wide.by(None).load(None) if wide and self._wide is not None else self._launch
+
+    @short_traces
     def verify(
         self,
         *args: Array,
@@ -226,6 +228,32 @@ class Kernel:
         request = Request(rtol, atol, reference, allowed(allow))
         return Verification(binder, binder.bind(*args, **kwargs), self.program, meaning, request).report()
 
+    @short_traces
+    def observe(self, observer: Observer, *args: Argument, **kwargs: Argument) -> None:
+        """Execute the kernel's reference on copies of arguments, and call an observer at each statement.
+
+        Nothing is launched, and no argument is written. Memory is watched, see ``verify``.
+
+        Parameters
+        ----------
+        observer
+            See ``tile_core.reference.observe``.
+        *args, **kwargs
+            As for a call. Without arguments, random ones are made where all shapes are constant.
+
+        Raises
+        ------
+        KernelError
+            The program relies on undefined behaviour, or an assertion of it fails.
+        NotProvided
+            The kernel has no reference, or takes addresses.
+        """
+        meaning = self._need(self._origin.reference, "observe()", "it was made without a reference meaning")
+        self._refuse_tables()
+        bound = self._binder.bind(*(args if args or kwargs else self._random(self._binder, 0)), **kwargs)
+        observed_run(self.signature, bound, meaning, observer)
+
+    @short_traces
     def bench(self, *args: Argument, warmup: int = 3, repeat: int = 20, **kwargs: Argument) -> BenchResult:
         """Time launches with these arguments; checking and allocating them is not included.
 
@@ -241,15 +269,13 @@ class Kernel:
             Number of samples; each one repeats the launch until it lasts long enough for the clock.
         """
         warmup, repeat = count_of("bench", "warmup", warmup, 0), count_of("bench", "repeat", repeat, 1)
+        return measure([self.stopwatch(*args, **kwargs)], warmup=warmup, repeat=repeat)[0]
+
+    def stopwatch(self, *args: Argument, **kwargs: Argument) -> Stopwatch:
+        """Return a stopwatch of launches with these arguments, see ``runtime.bench.measure``."""
         bound = self._binder.bind(*args, **kwargs)
-        return measure(
-            self.name,
-            lambda: self._binder.launch_bound(bound),
-            lambda: wait(self.adapter),
-            warmup=warmup,
-            repeat=repeat,
-            clock=getattr(self.adapter, "clock", None),
-        )
+        clock = getattr(self.adapter, "clock", None)
+        return Stopwatch(self.name, lambda: self._binder.launch_bound(bound), lambda: wait(self.adapter), clock)
 
     def export(self, path: str | os.PathLike[str]) -> Path:
         """Write an artefact that ``tile.load`` loads without the compiler; returns its path.
@@ -264,21 +290,6 @@ class Kernel:
         target = path_of("export", "path", path)
         self._need(self._origin.export, "export()", "its target writes no artefacts")(self, target)
         return target
-
-    def __copy__(self) -> Kernel:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, object]) -> Kernel:
-        """Kernels never change, and machine code is not copied."""
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        advice = "pickle its program, and compile that in the other process"
-        reason = "it holds machine code of this process"
-        raise NotProvided(kernel=self.name, action="pickling", target=self.target, reason=reason, advice=advice)
-
-    def __repr__(self) -> str:
-        return f"<tile.Kernel {self.signature}{f' for {self.target}' if self.target else ''}>"
 
     def _refuse_tables(self) -> None:
         table = next((p.name for p in self.signature.params if p.addresses), None)
@@ -310,13 +321,6 @@ class Kernel:
         loader = self._need(self._origin.runtimes, f"verify(runtime={runtime!r})", "it has its own runtime only")
         launch, adapter = loader(runtime)
         return Binder(self.signature, launch, adapter, self._hidden, self._wide and self._wide.by(runtime))
-
-
-# Python compilers must not trace into it; torch looks for this mark, which does not need torch.
-Kernel.__call__._torchdynamo_disable = True  # type: ignore[attr-defined]
-
-gate_at_exit(Kernel, "__call__")
-gate_at_exit(Binder, "launch_bound")
 
 
 def there(adapter: AdapterFacts, value: Array) -> Array:

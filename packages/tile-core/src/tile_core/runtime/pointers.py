@@ -11,7 +11,7 @@ import numpy as np
 from tile_core.abi.adapter import HOST_DEVICE
 from tile_core.compat.types import Array
 from tile_core.errors.launch import NoAddress
-from tile_core.runtime.arrays import ArrayFacts, Unreadable, facts_of
+from tile_runtime.calls.arrays import ArrayFacts, Unreadable, facts_of
 
 
 class PointerTable(np.ndarray[Any, np.dtype[np.int64]]):

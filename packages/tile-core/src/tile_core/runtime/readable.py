@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from tile_core.ir.program import Program
-from tile_core.runtime.freeze import is_library, module_of
+from tile_core.runtime.freeze import OWN, is_library, module_of
 from tile_core.runtime.reads import MISSING, Reads, attribute, is_scalar
 from tile_core.trace.by_name import ByName
 from tile_core.trace.code_names import annotated_names, names_of
@@ -120,7 +120,7 @@ class _ReadSearch:
         if is_library(module) or not self._is_small(module, code):
             self.queue.extend(self._cells(function).values())  # a function of the user's in a library's wrapper
             self.queue.extend((function.__defaults__, os.environ if function is os.getenv else None))
-            self.reflective |= not module.startswith(("tile_core", "numpy", "tvm"))
+            self.reflective |= not module.startswith((*OWN, "numpy", "tvm"))
             return
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
             self.queue.append(self.reads.member(attribute(name), function, name))
@@ -362,7 +362,7 @@ def _is_of_tile(value: Any) -> bool:
     module = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
     if not isinstance(module, str):
         module = module_of(type(value))
-    return module.partition(".")[0] in ("tile_core", "tvm", "tvm_ffi")
+    return module.partition(".")[0] in {*OWN, "tvm", "tvm_ffi"}
 
 
 def _is_installed(file: str) -> bool:

@@ -14,7 +14,8 @@ from tile_core.compat.types import Argument, Array
 from tile_core.dtypes import dtype
 from tile_core.errors.launch import MissingArgument, UnsupportedArray, VerifyMismatch
 from tile_core.records import dataclass
-from tile_core.runtime.arrays import facts_of, numpy_alias
+from tile_runtime import markup
+from tile_runtime.calls.arrays import facts_of, numpy_alias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -100,6 +101,16 @@ class VerifyReport:
     def findings(self) -> tuple[str, ...]:
         """Elements that are never written, and unexplained NaN and infinities: empty unless they were allowed."""
         return tuple(text for output in self.outputs for text in output.findings)
+
+    def _repr_html_(self) -> str:
+        columns = ("output", "elements", "largest error", "at", "rtol", "atol")
+        rows = [
+            (o.name, f"{o.elements:,}", f"{o.worst_error:.3g}", str(o.worst_index), f"{o.rtol:g}", f"{o.atol:g}")
+            for o in self.outputs
+        ]
+        allowed = [markup.paragraph(f"allowed: {text}", "warning") for text in self.findings]
+        head = markup.paragraph(f"{self.kernel}: equal to {self.reference}", "good")
+        return markup.page(head, markup.table(columns, rows, ("elements", "largest error", "rtol", "atol")), *allowed)
 
     def __str__(self) -> str:
         lines = [f"{self.kernel}: equal to {self.reference}"]
@@ -222,10 +233,11 @@ class Comparison:
         worst = tuple(int(i) for i in np.unravel_index(int(np.argmax(rank)), x.shape)) if x.size else ()
         if not good.all():
             facts: dict[str, Any] = {} if advice is None else {"advice": advice}
+            first = tuple(int(i) for i in np.unravel_index(int(np.argmin(good)), x.shape))
             raise VerifyMismatch(
                 kernel=self.kernel, name=self.param.name, wrong=int((~good).sum()), elements=x.size, index=worst,
                 found=x[worst].item(), expected=y[worst].item(), rtol=self.tolerance[0], atol=self.tolerance[1],
-                **facts,
+                first=first, **facts,
             )  # fmt: skip
         return Compared(self.param.name, x.size, worst, float(error[worst]) if x.size else 0.0, *self.tolerance)
 

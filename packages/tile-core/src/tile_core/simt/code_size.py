@@ -16,11 +16,12 @@ from tile_core.compat.types import Node, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.errors.lowering import TooMuchCode, UnrolledTooFar
 from tile_core.ir import nodes
+from tile_core.ir.attributes import ROLE, UNROLL_FACTOR
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, annotation, bodies_of, collect, replace_for, role, uses_var, with_bodies
 from tile_core.records import dataclass
 from tile_core.simt.memory.register_pressure import registers_of
-from tile_core.simt.register_loops import LONGEST_VECTOR, MOST_REGISTERS, UNROLL_FACTOR
+from tile_core.simt.register_loops import LONGEST_VECTOR, MOST_REGISTERS
 
 #: Cost of a function call, of a conversion of a narrow type, and of an access of shared or global memory.
 FUNCTION, CODEC, MEMORY = 10, 50, 6
@@ -149,7 +150,7 @@ class _Bound:
             return new, extent * each
         where = nodes.where_of(s)
         self.report.kept.setdefault("" if where is None else f"{where.file}:{where.line}", why)
-        notes = {**dict(s.annotations or {}), nodes.ROLE: "serial", UNROLL_FACTOR: nodes.int_const(1)}
+        notes = {**dict(s.annotations or {}), ROLE: "serial", UNROLL_FACTOR: nodes.int_const(1)}
         return replace_for(new, body, kind=tirx.ForKind.SERIAL, annotations=notes), each + 1
 
     def reason(self, s: Stmt, extent: int, each: int) -> str:

@@ -8,19 +8,15 @@ from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import Digits, FragmentLayout
 from tile_core.ops.base import View
 
-#: Annotation of loops whose iterations are adjacent in the last dimension (see ``simt/memory/vectorize.py``).
-VECTOR = "tile.vector"
 #: Loops of more iterations are not unrolled.
 MOST_UNROLLED = 64
 #: Registers of 32 bits that a thread may have on any target; larger arrays lie in local memory.
 MOST_REGISTERS = 255
-#: Annotation of a loop: its unroll factor.
-UNROLL_FACTOR = "tile.unroll_factor"
 #: Trip count up to which an innermost loop is unrolled, whatever array it runs over.
 LONGEST_VECTOR = 16
 
@@ -86,7 +82,7 @@ class Walk:
                     if overflows and not (is_last and digit.extent <= LONGEST_VECTOR):
                         body = rolled(value, digit.extent, body)
                         continue
-                    notes = {VECTOR: nodes.int_const(digit.extent)} if is_last else {}
+                    notes = {attributes.VECTOR: nodes.int_const(digit.extent)} if is_last else {}
                     body = nodes.for_loop(value, digit.extent, body, loop_role(digit.extent), annotations=notes)
         return body
 
@@ -131,7 +127,7 @@ def rolled(var: Var, extent: int, body: Stmt) -> Stmt:
 
     Its array is larger than a thread's registers.
     """
-    return nodes.for_loop(var, extent, body, "serial", annotations={UNROLL_FACTOR: nodes.int_const(1)})
+    return nodes.for_loop(var, extent, body, "serial", annotations={attributes.UNROLL_FACTOR: nodes.int_const(1)})
 
 
 def when(conditions: Sequence[Expr], body: Stmt) -> Stmt:

@@ -8,7 +8,7 @@ from tile_core.compat import structural
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Stmt
 from tile_core.errors.lowering import BarrierUnsupported, RoleUnsupported
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.visit import StmtRewriter
 from tile_core.simt.role import Role
 from tile_core.simt.variant import Block
@@ -47,7 +47,7 @@ def block_in(mark: Stmt | None, block: Block) -> Block:
 
 def is_shared(s: Stmt) -> bool:
     """Whether a statement is a mark whose threads share the work."""
-    return type(s) is tirx.AttrStmt and bool(s.attr_key == calls.ONLY) and structural.size(s.node) == 4
+    return type(s) is tirx.AttrStmt and bool(s.attr_key == attributes.ONLY) and structural.size(s.node) == 4
 
 
 class _EnterRoles(StmtRewriter):
@@ -58,7 +58,7 @@ class _EnterRoles(StmtRewriter):
         self.around: Role | None = None
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
-        if s.attr_key != calls.ONLY:
+        if s.attr_key != attributes.ONLY:
             return super().visit_AttrStmt(s)
         role = role_of(s)
         self.check(role, s)

@@ -128,20 +128,20 @@ class Placement:
     fragments
         Layouts of fragments in registers, by buffer.
     arrays
-        The register array (scope ``local``, one dimension) of such a fragment, by buffer; filled before lowering.
+        The register array (scope ``local``, one dimension) of such a fragment, by buffer; known before lowering.
     layouts
         Layouts of shared buffers, by buffer, over the buffer's whole shape; row-major if there is none.
     safe_values
         The value of out-of-bounds reads, by buffer; zero if there is none.
     in_flight
-        Arrays of registers in flight (``pipelining/register_buffering.py``); filled by lowering.
+        Arrays of registers in flight (``pipelining/register_buffering.py``): variants add theirs when lowered.
     """
 
-    fragments: dict[BufferVar, FragmentLayout] = field(default_factory=dict)
-    arrays: dict[BufferVar, BufferVar] = field(default_factory=dict)
-    layouts: dict[BufferVar, LayoutMap] = field(default_factory=dict)
-    reducers: dict[BufferVar, str] = field(default_factory=dict)
-    safe_values: dict[BufferVar, Expr] = field(default_factory=dict)
+    fragments: Mapping[BufferVar, FragmentLayout] = field(default_factory=dict)
+    arrays: Mapping[BufferVar, BufferVar] = field(default_factory=dict)
+    layouts: Mapping[BufferVar, LayoutMap] = field(default_factory=dict)
+    reducers: Mapping[BufferVar, str] = field(default_factory=dict)
+    safe_values: Mapping[BufferVar, Expr] = field(default_factory=dict)
     in_flight: dict[BufferVar, InFlight] = field(default_factory=dict)
 
 

@@ -8,7 +8,6 @@ from tile_core.abi.signature import Param
 from tile_core.compat.types import Array, DTypeLike
 from tile_core.dtypes import DType
 from tile_core.errors.sparse import IllegalMetadata, TooManyNonZeros
-from tile_core.runtime.arrays import ArrayFacts
 from tile_core.runtime.verify import host_copy
 from tile_core.sparse import kernels
 from tile_core.sparse.blocks import (
@@ -26,6 +25,7 @@ from tile_core.sparse.device import compress_there, device_facts
 from tile_core.sparse.format import E_FACTOR_MAP, GROUPS, NATURAL, check_extent, check_pair, zero_mask
 from tile_core.sparse.host import operand_of, read_matrix, read_metadata
 from tile_core.sparse.layouts import layout_meta_type, make_metadata_layout, reorder, restore
+from tile_runtime.calls.arrays import ArrayFacts
 
 
 def compress(

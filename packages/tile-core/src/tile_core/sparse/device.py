@@ -9,12 +9,12 @@ from tile_core.abi.adapter import HOST_DEVICE
 from tile_core.compat.types import Array, DTypeLike
 from tile_core.dtypes import DType
 from tile_core.errors.sparse import NotAMatrix
-from tile_core.runtime.arrays import ArrayFacts, Unreadable, device_text, facts_of
 from tile_core.runtime.verify import host_copy
 from tile_core.sparse.format import GROUPS, NATURAL, check_extent, zero_mask
 from tile_core.sparse.host import operand_of
 from tile_core.sparse.kernels import device_program
 from tile_core.sparse.layouts import layout_meta_type
+from tile_runtime.calls.arrays import ArrayFacts, Unreadable, device_text, facts_of
 
 if TYPE_CHECKING:
     from tile_core.runtime.kernel import Kernel

@@ -14,8 +14,8 @@ from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import UnknownDType
 from tile_core.errors.sparse import BadMetadataRank, BadSparseDType, NotAMatrix
 from tile_core.records import dataclass
-from tile_core.runtime.arrays import ArrayFacts, Unreadable, device_text, facts_of, numpy_alias
 from tile_core.sparse.format import GROUPS, META_DTYPES, operand_type
+from tile_runtime.calls.arrays import ArrayFacts, Unreadable, device_text, facts_of, numpy_alias
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def compile_only(program: Program, ctx: Context, plugins: Plugins, mode: str) ->
     """
     from tile_core.compiler import lower, signature_of, source_text
     from tile_core.passes.check_reach import check_reach
-    from tile_core.plugins.runtimes import ask_adapter
+    from tile_runtime.loaders import ask_adapter
 
     builder = toolchain_of(plugins, ctx.target) if mode == BUILD else None
     if signature_of(program).index_bits == 32:
@@ -69,7 +69,7 @@ def toolchain_of(plugins: Plugins, target: Target) -> RuntimeAdapter:
     """
     from tile_core.errors import TileError
     from tile_core.errors.setup import RuntimeBroken
-    from tile_core.plugins.runtimes import ask_adapter
+    from tile_runtime.loaders import ask_adapter
 
     reasons = []
     for adapter in plugins.runtimes(target):

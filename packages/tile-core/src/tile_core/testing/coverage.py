@@ -23,6 +23,7 @@ _ROUNDING = "most targets have one rounding; tests/language compares all of them
 UNDRAWN = {
     "Buffer": "another name of T.Tensor; the kit has it",
     "StridedTensor": "arrays with strides are cases of the kit, in copies and arguments",
+    "PrimFunc": "the type of a program in annotations; tests/trace has it",
     "const": "eager factories: their arguments are arrays, not a text; tests/trace has them",
     "empty": "eager factories: their arguments are arrays, not a text; tests/trace has them",
     "ieee_add": _ROUNDING,

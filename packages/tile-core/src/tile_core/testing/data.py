@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from tile_core.dtypes import DTYPES, largest
 from tile_core.numerics import codecs
-from tile_core.numerics.formats import FORMATS
 from tile_core.testing import oracles
 from tile_core.testing.case import Tolerance
+from tile_runtime.numerics.formats import FORMATS
 
 Array = npt.NDArray[Any]
 

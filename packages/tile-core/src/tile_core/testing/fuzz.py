@@ -12,6 +12,7 @@ import argparse
 import functools
 import json
 import math
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -111,6 +112,7 @@ def _run(parser: argparse.ArgumentParser, given: argparse.Namespace) -> int:
         for name, (strategy, often) in known.items():
             print(f"{name:12} weight {often:2}  {_about(strategy)}")
         return 0
+    os.environ.setdefault("TILE_VERIFY_IR", "1")  # for the processes that compile, too
     count = given.count if given.count is not None else 0 if given.indices else 200
     summary = watched(
         count, given.seed, given.target, given.runtime, mutated=given.mutated, only=given.only,

@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from tile_core.dtypes import DTYPES
 from tile_core.numerics.codecs import encode, round_to
-from tile_core.numerics.formats import FORMATS
+from tile_runtime.numerics.formats import FORMATS
 
 __all__ = [
-    "cast", "copy_region", "cummax", "cumprod", "cumsum", "gemm", "reduce", "write_region",
+    "cast", "copy_region", "cummax", "cumprod", "cumsum", "gemm", "reduce",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -128,14 +128,6 @@ def copy_region(source: Array, mins: tuple[int, ...], extents: tuple[int, ...], 
     inside, part = _overlap(source.shape, mins, extents)
     region[part] = source[inside]
     return region
-
-
-def write_region(target: Array, mins: tuple[int, ...], region: Array) -> Array:
-    """``target`` after ``region`` is written at the corner ``mins``; what falls outside is dropped."""
-    result = target.copy()
-    inside, part = _overlap(target.shape, mins, region.shape)
-    result[inside] = region[part]
-    return result
 
 
 def _truncated(x: Array, dtype: str) -> Array:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 from tile_core.errors import InternalError, TileError
 from tile_core.errors.language import BadArgument
 from tile_core.errors.launch import NoWorkingConfig
+from tile_core.lowering.tilings import TileShape
 from tile_core.lowering.variant import Reject
 from tile_core.records import dataclass
 from tile_core.runtime.settings import count_of
+from tile_runtime.traces import short_traces
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -45,6 +47,7 @@ class Tiling(dict[str, Any]):
         return f"{shown}: {time}{self.reason}"
 
 
+@short_traces
 def tilings(
     factory: Any,
     shapes: Mapping[str, Any] | None = None,
@@ -139,8 +142,7 @@ def _ranked(parameters: Parameters, ctx: Context, plugins: Plugins) -> list[_Can
     """Return all configurations with an estimate, the best first, else the defaults."""
     model, base = plugins.tilings(ctx.target), parameters.base
     if model is None:
-        reason = f"the factory's defaults: backend {ctx.target.backend!r} has no estimate of tile shapes"
-        return [_Candidate(Tiling(base.config, None, reason), base.program, ())]
+        return _smaller(parameters, f": backend {ctx.target.backend!r} has no estimate of tile shapes")
     found: list[_Candidate] = []
     rejected = ""
     for one in parameters.traced(model.shapes(base.workload, parameters.fixed, ctx)):
@@ -152,16 +154,29 @@ def _ranked(parameters: Parameters, ctx: Context, plugins: Plugins) -> list[_Can
         key = first.m, first.n, one.workload.threads, one.workload.blocks
         found.append(_Candidate(Tiling(one.config, estimate.microseconds, estimate.reason), one.program, key))
     if not found:
-        reason = f"the factory's defaults, without an estimate: {rejected}"
-        return [_Candidate(Tiling(base.config, None, reason), base.program, ())]
+        return _smaller(parameters, f", without an estimate: {rejected}")
     return sorted(found, key=lambda c: c.tiling.microseconds or 0.0)
+
+
+def _smaller(parameters: Parameters, why: str) -> list[_Candidate]:
+    """Return the defaults, then smaller tiles: the first that is legal is taken."""
+    base = parameters.base
+    first, threads = base.workload.first, base.workload.threads
+    m, n, k = first.m, first.n, first.k
+    shapes = [TileShape(m, n, k, threads, stages) for stages in range(first.stages - 1, 0, -1)]
+    halves = ((m, n, k // 2), (m, n // 2, k), (m // 2, n, k), (m // 2, n // 2, k), (m // 2, n // 2, k // 2))
+    shapes += [TileShape(*tile, threads, 1) for tile in halves if all(tile)]
+    smaller = [one for one in parameters.traced(shapes) if one.config != base.config]
+    found = [_Candidate(Tiling(base.config, None, f"the factory's defaults{why}"), base.program, ())]
+    reason = f"smaller than the factory's defaults, which the target refuses{why}"
+    return [*found, *(_Candidate(Tiling(one.config, None, reason), one.program, ()) for one in smaller)]
 
 
 def _legal(name: str, ranked: list[_Candidate], most: int, ctx: Context, plugins: Plugins) -> list[Tiling]:
     """Return the first configurations that the target's passes accept, each tile once."""
     found: list[Tiling] = []
     seen: set[tuple[int, ...]] = set()
-    refused: list[str] = []
+    refused: dict[str, str] = {}  # the first configuration for each reason
     for one in ranked:
         if len(found) == most:
             break
@@ -173,9 +188,10 @@ def _legal(name: str, ranked: list[_Candidate], most: int, ctx: Context, plugins
             seen.add(one.tile)
         else:
             shown = ", ".join(f"{name}={value!r}" for name, value in one.tiling.items())
-            refused.append(f"  {shown}: [{error.code}] {error.message}")
+            refused.setdefault(f"[{error.code}] {error.message}", shown)
     if not found:
-        raise NoWorkingConfig(function=name, count=len(refused), reasons="\n".join(refused))
+        reasons = "\n".join(f"  {shown}: {reason}" for reason, shown in refused.items())
+        raise NoWorkingConfig(function=name, count=len(ranked), reasons=reasons)
     return found
 
 

@@ -7,11 +7,11 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
-from tile_core.errors.guess import nearest
 from tile_core.errors.language import BadArgument, BadReturn
 from tile_core.errors.launch import UnboundParameter
 from tile_core.ir.program import Program
 from tile_core.records import dataclass
+from tile_runtime.errors.guess import nearest
 
 #: Usual names of tile parameters and their starting values, by role. A name is compared in lower case.
 CONVENTION: Mapping[str, tuple[int, tuple[str, ...]]] = {

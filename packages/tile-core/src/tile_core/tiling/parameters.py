@@ -7,14 +7,14 @@ from fractions import Fraction
 from typing import Any
 
 from tile_core.errors import TileError
-from tile_core.errors.guess import nearest
-from tile_core.errors.interrupts import passed_on
 from tile_core.errors.launch import NoProducts, NoTileParameters
 from tile_core.ir.program import Program
 from tile_core.lowering.tilings import ROLES, TileShape, Workload
 from tile_core.records import dataclass
 from tile_core.tiling.factory import CONVENTION, Factory, Leaf, leaves_of
 from tile_core.tiling.workload import workload_of
+from tile_runtime.errors.guess import nearest
+from tile_runtime.errors.interrupts import passed_on
 
 _MOST_LEAVES = 48
 _DERIVED = ("threads", "stages", "splits")

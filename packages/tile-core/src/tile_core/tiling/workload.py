@@ -11,7 +11,7 @@ from tile_core.analysis.ranges import Ranges
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.program import Program
 from tile_core.ir.visit import annotation, bodies_of, collect, role, statements
 from tile_core.lowering.tilings import TiledProduct, Workload
@@ -22,11 +22,11 @@ from tile_core.simt.pipelining.async_products import products_of
 
 ASSUMED = 4096
 """Extent of a dynamic dimension for which the caller gives none."""
-_UNKNOWN_TRIPS = 64
-"""Trip count of a loop whose bounds are data."""
+UNKNOWN_TRIPS = 64
+"""Assumed trip count of a loop whose bounds are data."""
 _DATA = 2**24
 """Upper bound from which a trip count is data: the range of its type."""
-_ATTRS = ("policy", "promote", "variant", nodes.NUMERICS)
+_ATTRS = (attributes.POLICY, attributes.VARIANT, attributes.NUMERICS)
 
 
 def workload_of(program: Program, sizes: Mapping[str, int]) -> Workload | None:
@@ -62,14 +62,14 @@ def _launch(program: Program, sizes: Mapping[str, int]) -> Workload:
         ranges.set(program.symbols[name], (value, value))
     body = program.func.body
     grids = [s for s in collect(body, tirx.For) if role(s) == "grid"]
-    threads = max((prod(map(int, t)) for s in grids if (t := annotation(s, nodes.THREADS)) is not None), default=1)
+    threads = max((prod(map(int, t)) for s in grids if (t := annotation(s, attributes.THREADS)) is not None), default=1)
     shared = sum(
         _bytes(s.buffer, lambda e: ranges.of(e)[1])
         for s in collect(body, tirx.AllocBuffer)
         if nodes.scope_of(s.buffer).startswith("shared")
     )
     tensors = [v for v in program.func.params if tirx.is_buffer_var(v)]
-    axes = {int(annotation(s, nodes.AXIS)): _count(s.extent, ranges) for s in grids}
+    axes = {int(annotation(s, attributes.AXIS)): trip_count(s.extent, ranges) for s in grids}
     for s in grids:
         ranges.loop(s)
     rows = _pitches(body, lambda e: ranges.of(e)[1])
@@ -95,21 +95,21 @@ def _walk(s: Stmt, around: _Surroundings, ranges: Ranges) -> Iterator[tuple[OpCa
             continue
         inner = around
         if type(one) is tirx.While:
-            inner = _Surroundings(around.trips * _UNKNOWN_TRIPS, around.stages)
+            inner = _Surroundings(around.trips * UNKNOWN_TRIPS, around.stages)
         elif type(one) is tirx.For and role(one) != "grid":
             stages = around.stages
             if role(one) == "pipelined":
-                stages = max(1, int(annotation(one, nodes.STAGES, 1)))
-            inner = _Surroundings(around.trips * _count(one.extent, ranges), stages)
+                stages = max(1, int(annotation(one, attributes.NUM_STAGES, 1)))
+            inner = _Surroundings(around.trips * trip_count(one.extent, ranges), stages)
             ranges.loop(one)
         for body in bodies_of(one):
             yield from _walk(body, inner, ranges)
 
 
-def _count(extent: Expr, ranges: Ranges) -> int:
-    """Return the trip count of a loop, the mean over blocks."""
+def trip_count(extent: Expr, ranges: Ranges) -> int:
+    """Return the trip count of a loop, the mean over blocks; ``UNKNOWN_TRIPS`` where data decides."""
     low, high = ranges.of(extent) if not isinstance(extent, int) else (extent, extent)
-    return _UNKNOWN_TRIPS if high > _DATA else max(1, (max(low, 0) + high + 1) // 2)
+    return UNKNOWN_TRIPS if high > _DATA else max(1, (max(low, 0) + high + 1) // 2)
 
 
 def _product(call: OpCall, around: _Surroundings, pitches: Mapping[BufferVar, int]) -> TiledProduct:

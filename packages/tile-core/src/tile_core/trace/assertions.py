@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import builtins
+from pathlib import Path
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr
 from tile_core.dtypes import DTYPES
 from tile_core.errors.language import BadArgument
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
+from tile_core.ir.attributes import Attrs
 from tile_core.trace.conditions import as_condition
 from tile_core.values.builder import Builder, current
 from tile_core.values.checks import truth
@@ -17,6 +19,9 @@ from tile_core.values.value import Buffer, Region, Scalar, Value, as_value, cast
 
 def print(*items: object, msg: str = "", sep: str = " ", end: str = "\n") -> None:
     """Print runtime scalars, text and whole tiles from the device.
+
+    Each text begins with its line, the block, the iterations of the loops around, and on targets with threads, or where
+    the kernel names its threads, the thread: ``"gemm.py:31 block (2, 0), k 1, thread 17: "``.
 
     Parameters
     ----------
@@ -44,8 +49,22 @@ def print(*items: object, msg: str = "", sep: str = " ", end: str = "\n") -> Non
         else:
             args.append(_printable(as_value(item)).expr)
             layout.append("{}")
-    call = nodes.tile_call("print", args, {"format": sep.join(layout) + end})
-    builder.emit(tirx.Evaluate(call, builder.span()))
+    at, values = _location(builder)
+    notes: Attrs = {attributes.FORMAT: sep.join(layout) + end, attributes.AT: at, attributes.LOCATED: len(values)}
+    builder.emit(tirx.Evaluate(nodes.tile_call("print", [*values, *args], notes), builder.span()))
+
+
+def _location(builder: Builder) -> tuple[str, list[Expr]]:
+    """Return the format of a statement's location, and the values of its placeholders."""
+    where = builder.where()
+    line = "" if where is None else f"{Path(where.file).name}:{where.line} ".replace("{", "{{").replace("}", "}}")
+    launch = builder.launch
+    blocks: list[Expr] = [] if launch is None else list(launch.first)
+    block = "({})".format(", ".join(["{}"] * len(blocks))) if len(blocks) > 1 else "{}" if blocks else "0"
+    scopes = reversed(list(builder.scope.ancestors()))
+    counters = [v for scope in scopes for v in scope.counters]
+    loops = "".join(f", {v.name} {{}}" for v in counters)
+    return f"{line}block {block}{loops}", [*blocks, *counters]
 
 
 def tracing_builder() -> Builder | None:
@@ -64,6 +83,8 @@ def _printable(value: Value) -> Value:
 
 def device_assert(condition: Scalar, msg: str = "") -> None:
     """Stop the kernel with a message if a runtime condition is false.
+
+    The message names the line, the block and the iterations as those of ``T.print`` do.
 
     Parameters
     ----------
@@ -85,8 +106,9 @@ def device_assert(condition: Scalar, msg: str = "") -> None:
                 instead="correct the kernel's arguments",
             )  # fmt: skip
         return
-    call = nodes.tile_call("device_assert", [value.expr], {"message": msg})
-    builder.emit(tirx.Evaluate(call, builder.span()))
+    at, values = _location(builder)
+    notes: Attrs = {attributes.MESSAGE: msg, attributes.AT: at, attributes.LOCATED: len(values)}
+    builder.emit(tirx.Evaluate(nodes.tile_call("device_assert", [*values, value.expr], notes), builder.span()))
 
 
 def assume(condition: Scalar) -> None:
@@ -102,6 +124,6 @@ def assume(condition: Scalar) -> None:
         return
     if builder.scope.kind == "function":
         # An assumption about parameters: it holds for the whole launch.
-        builder.attrs.setdefault("assume", []).append(value.expr)
+        builder.attrs.setdefault(attributes.ASSUMED, []).append(value.expr)
         return
     builder.emit(tirx.Evaluate(tirx.assume(value.expr), builder.span()))

@@ -6,13 +6,14 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from tile_core.errors import TileError
 from tile_core.errors.language import OutsideKernel
-from tile_core.ir.program import Program
 from tile_core.trace.by_name import ByName
 from tile_core.trace.source import definition, rewritten
 from tile_core.trace.tracer import caller_scope, trace
 from tile_core.values.builder import tracing
 from tile_core.values.checks import hints
+from tile_runtime.traces import short_traces, shorten
 
 
 def prim_func(fn: Callable[..., object] | None = None, **options: object) -> Any:
@@ -36,11 +37,14 @@ def prim_func(fn: Callable[..., object] | None = None, **options: object) -> Any
         K1xx and K2xx, each with the file and line of the statement.
     """
     hints("prim_func", options, ("private", "check_well_formed", "tirx", "s_tir"))
+    scope = caller_scope(1)
     if fn is None:
-        scope = caller_scope(1)
-        return lambda f: trace(f, scope)
-    program: Program = trace(fn, caller_scope(1))
-    return program
+        return short_traces(lambda f: trace(f, scope))
+    try:
+        return trace(fn, scope)
+    except TileError as error:
+        shorten(error)
+        raise error
 
 
 class Macro(ByName):

@@ -15,7 +15,6 @@ from tile_core.compat.types import Array, BufferVar, DTypeLike, Expr
 from tile_core.dtypes import DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors import TileError
-from tile_core.errors.interrupts import watched
 from tile_core.errors.language import (
     BadArgument,
     BadParameter,
@@ -34,6 +33,7 @@ from tile_core.trace.tracer import evaluate, finish, located, return_of, run
 from tile_core.values.builder import Builder, current
 from tile_core.values.types import TensorType
 from tile_core.values.value import Buffer, Index, constant_of
+from tile_runtime.errors.interrupts import watched
 
 if TYPE_CHECKING:
     from tile_core.errors.base import Where

@@ -31,6 +31,7 @@ from tile_core.trace.assign import check_lost, read, settled, shares, tile_named
 from tile_core.trace.branches import MOST_TRACED, Branch, Loop, PythonBranch, While
 from tile_core.trace.conditions import as_condition
 from tile_core.trace.containers import Containers
+from tile_core.trace.parameters import declaration_of
 from tile_core.values.buffer import store
 from tile_core.values.builder import Builder, Scope, current
 from tile_core.values.value import Buffer, TileValue, Value, as_value, cast
@@ -195,6 +196,7 @@ class Frame:
 
     def declare(self, name: str, annotation: object, value: object) -> object:
         """Return the value bound by ``name: annotation = value``, converted to an element type."""
+        annotation = declaration_of(annotation)
         if isinstance(annotation, DType) and not isinstance(value, Buffer):
             value = cast(value if isinstance(value, Value) else as_value(value, annotation), annotation)
         return self.assign(name, value)
@@ -203,7 +205,7 @@ class Frame:
         """Return the tensor that ``name: T.Tensor[...]`` declares a parameter of an eager kernel to be."""
         if self.builder.eager is None or self.builder.scope.kind != "function":
             return value
-        new = self.builder.eager.declare(name, annotation, value)
+        new = self.builder.eager.declare(name, declaration_of(annotation), value)
         self.names[name] = Binding(new, self.scope)
         return new
 

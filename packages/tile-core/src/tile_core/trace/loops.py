@@ -6,9 +6,11 @@ import builtins
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
+from tile_core.compat.tvm import ir
 from tile_core.errors.language import BadLoop
-from tile_core.ir import nodes
-from tile_core.ir.visit import loads_of
+from tile_core.ir import attributes, nodes
+from tile_core.ir.attributes import AttrDict, Attrs
+from tile_core.ir.visit import collect, loads_of
 from tile_core.trace.trip_counts import bound_of, trip_count, type_of
 from tile_core.values.builder import Builder, Scope
 from tile_core.values.checks import flag, int_lists, no_loop_layout, python_int, shown
@@ -20,6 +22,7 @@ _ROLES = {
     "serial": "serial", "range": "serial", "grid": "serial", "Parallel": "parallel", "Pipelined": "pipelined",
     "unroll": "unroll", "vectorized": "vectorized",
 }  # fmt: skip
+_BARRIERS = frozenset({"tile.barrier_arrive", "tile.barrier_wait", "tile.barrier_announce"})
 
 
 def serial(
@@ -34,14 +37,15 @@ def serial(
     step
         A Python int other than 0; negative steps count down.
     annotations
-        A dict of hints that a target may read.
+        A dict of hints of other dialects, without effect.
 
     Raises
     ------
     BadLoop
         If a bound is not an integer, or the step not a Python int.
     """
-    return _counted("serial", start, stop, step, _notes("serial", annotations))
+    _check_annotations("serial", annotations)
+    return _counted("serial", start, stop, step, {})
 
 
 def loop_range(start: Index, stop: Index | None = None, step: int = 1) -> LoopNest:
@@ -84,9 +88,9 @@ def Parallel(
     if "prefer_async" in known:
         flag("Parallel", "prefer_async", known["prefer_async"])
     no_loop_layout("Parallel", loop_layout)
-    notes: dict[str, object] = {}
+    notes: AttrDict = {}
     if coalesced_width is not None:
-        notes["tile.coalesced_width"] = _python_int("Parallel", "coalesced_width", coalesced_width, low=1)
+        notes[attributes.LOOP_COALESCED_WIDTH] = _python_int("Parallel", "coalesced_width", coalesced_width, low=1)
     return _domain("Parallel", extents, notes)
 
 
@@ -105,7 +109,8 @@ def Pipelined(
     start, stop
         Bounds: Python ints or runtime integers.
     num_stages
-        Iterations in flight: a Python int of at least 0; 0 and 1 mean no overlap.
+        Iterations in flight: a Python int of at least 0; 0 and 1 mean no overlap. A loop with barriers of the program
+        is serial.
     order, stage
         Schedule per statement of the body; hints.
     **hints
@@ -115,8 +120,8 @@ def Pipelined(
     for name in known.keys() & {"sync", "group"}:
         int_lists("Pipelined", name, known[name])
     stages = _python_int("Pipelined", "num_stages", num_stages, low=0)
-    notes: dict[str, object] = {nodes.STAGES: stages}
-    for key, value in (("tile.order", order), ("tile.stage", stage)):
+    notes: AttrDict = {attributes.NUM_STAGES: stages}
+    for key, value in ((attributes.STATEMENT_ORDER, order), (attributes.STATEMENT_STAGE, stage)):
         if value is not None:
             if not isinstance(value, (tuple, list)):
                 found, instead = shown(value), "give one int per statement of the body"
@@ -134,7 +139,7 @@ def unroll(
     """
     loop = _counted("unroll", start, stop, step, {})
     if unroll_factor is not None:
-        loop.notes["tile.unroll_factor"] = _python_int("unroll", "unroll_factor", unroll_factor, low=1)
+        loop.notes[attributes.UNROLL_FACTOR] = _python_int("unroll", "unroll_factor", unroll_factor, low=1)
     elif not isinstance(loop.extents[0], int):
         raise BadLoop(
             loop="unroll", what="the trip count", found="a runtime value", expected="a Python int",
@@ -145,7 +150,8 @@ def unroll(
 
 def vectorized(start: Index, stop: Index | None = None, *, annotations: Mapping[str, object] | None = None) -> LoopNest:
     """Iterate with vector instructions: the iterations are independent, the bounds Python ints."""
-    loop = _counted("vectorized", start, stop, 1, _notes("vectorized", annotations))
+    _check_annotations("vectorized", annotations)
+    loop = _counted("vectorized", start, stop, 1, {})
     if not isinstance(loop.extents[0], int):
         found, instead = "a runtime value", "use T.Parallel or T.serial"
         raise BadLoop(loop="vectorized", what="the trip count", found=found, expected="a Python int", instead=instead)
@@ -173,7 +179,7 @@ class LoopNest:
         self,
         kind: str,
         extents: Sequence[Index],
-        notes: dict[str, object],
+        notes: AttrDict,
         start: Index = 0,
         step: int = 1,
         dtype: str = "",
@@ -239,9 +245,11 @@ class OpenNest:
         body = self.builder.pop(self.scope)
         if any(nodes.as_int(e) == 0 for e in self.extents):
             return
-        role = _ROLES[self.spec.kind]
+        role, all_notes = _ROLES[self.spec.kind], self.spec.notes
+        if role == "pipelined" and any(nodes.operator_name(c) in _BARRIERS for c in collect(body, ir.Call)):
+            role, all_notes = "serial", {}  # what overlaps is the program's own choice
         for d, (var, extent) in reversed(list(enumerate(zip(self.vars, self.extents, strict=True)))):
-            notes = self.spec.notes if d == 0 else {}
+            notes = all_notes if d == 0 else {}
             body = nodes.for_loop(var, extent, body, role, annotations=notes, span=self.span)
         self.builder.emit(body)
 
@@ -274,7 +282,7 @@ def check_names(kind: str, extents: Sequence[Index], names: Sequence[str]) -> No
     )  # fmt: skip
 
 
-def _counted(kind: str, start: Index, stop: Index | None, step: int, notes: dict[str, object]) -> LoopNest:
+def _counted(kind: str, start: Index, stop: Index | None, step: int, notes: Attrs) -> LoopNest:
     low: Index = 0
     high = _bound(kind, "a bound", start)
     if stop is not None:
@@ -287,7 +295,7 @@ def _counted(kind: str, start: Index, stop: Index | None, step: int, notes: dict
     return LoopNest(kind, [trip_count(low, high, step)], dict(notes), low, step, type_of(low, high))
 
 
-def _domain(kind: str, extents: Sequence[Index], notes: dict[str, object]) -> LoopNest:
+def _domain(kind: str, extents: Sequence[Index], notes: AttrDict) -> LoopNest:
     if len(extents) == 1 and isinstance(extents[0], (tuple, list)):
         extents = extents[0]
     if not extents:
@@ -327,9 +335,10 @@ def _python_int(kind: str, what: str, x: object, low: int = -(2**31)) -> int:
     return constant
 
 
-def _notes(kind: str, annotations: Mapping[str, object] | None) -> dict[str, object]:
+def _check_annotations(kind: str, annotations: Mapping[str, object] | None) -> None:
+    """Check annotations of other dialects, which have no effect on the meaning."""
     if annotations is None:
-        return {}
+        return
     if not isinstance(annotations, Mapping) or not all(isinstance(k, str) for k in annotations):
         found, instead = shown(annotations), "leave it out"
         raise BadLoop(loop=kind, what="annotations", found=found, expected="a dict with text as keys", instead=instead)
@@ -337,4 +346,3 @@ def _notes(kind: str, annotations: Mapping[str, object] | None) -> dict[str, obj
         if not isinstance(value, (str, int, float)):
             what, expected = f"annotations[{key!r}]", "text or a number"
             raise BadLoop(loop=kind, what=what, found=shown(value), expected=expected, instead="leave it out")
-    return dict(annotations)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Annotated, get_args, get_origin
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Var
@@ -44,6 +45,14 @@ def declare(builder: Builder, name: str, annotation: object) -> tuple[Expr, Buff
         found = f"annotated with {shown(annotation)}"
         raise BadParameter(name=name, kernel=builder.name, found=found, expected=expected, fix=annotate(name))
     return scalar(builder, name, dtype)
+
+
+def declaration_of(annotation: object) -> object:
+    """Return the first declaration of ``Annotated[T.Buffer, T.Tensor(...)]``; other annotations as they are."""
+    if get_origin(annotation) is not Annotated:
+        return annotation
+    found = (x for x in get_args(annotation)[1:] if isinstance(x, (TensorType, PointerType, DType)) or x is ptr)
+    return next(found, annotation)
 
 
 class Pointer:
@@ -152,6 +161,8 @@ def _dimension(builder: Builder, name: str, what: str, dim: object) -> Index:
     found, expected = f"{what} is {shown(dim)}", "an int or a symbol of T.dynamic"
     whole = isinstance(dim, float) and math.isfinite(dim) and dim >= 0
     fix = f"write {int(dim)}, or a symbol: m = T.dynamic('m')" if whole else _FIX  # type: ignore[call-overload]
+    if hasattr(dim, "__dlpack__"):
+        fix = "arrays are arguments of the compiled kernel: call what the factory returns with them, make(8)(a, b)"
     raise BadParameter(name=name, kernel=builder.name, found=found, expected=expected, fix=fix)
 
 

@@ -12,12 +12,20 @@ from tile_core.vocabulary import word
 
 _KEYWORD = re.compile(r"([\w.]+)\(\) got an unexpected keyword argument '(\w+)'")
 
+_TAKES = re.compile(r"([\w.]+)\(\) (?:takes|missing) ")
+
 
 def python_error(error: Exception, where: Where | None) -> TileError:
     """Return the catalogue's error for one that Python raised while a kernel's body ran."""
-    return _keyword(error, where) or PythonError(
-        kind=type(error).__name__, detail=str(error) or "no message", where=where
-    )
+    fix: dict[str, str] = {}
+    if isinstance(error, RecursionError):
+        fix["fix"] = "what calls itself is traced without an end: write a loop, or end the recursion by a Python value"
+    elif taken := _TAKES.match(str(error)) if isinstance(error, TypeError) else None:
+        function = taken.group(1).removesuffix(".__init__")
+        if arguments(function) and not _user_defines(function, _caller(error)):
+            fix["fix"] = f"T.{function} takes {', '.join(arguments(function))}"
+    detail = str(error) or "no message"
+    return _keyword(error, where) or PythonError(kind=type(error).__name__, detail=detail, where=where, **fix)
 
 
 def _keyword(error: Exception, where: Where | None) -> TileError | None:

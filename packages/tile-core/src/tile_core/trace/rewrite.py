@@ -323,6 +323,11 @@ class _RewriteFunction(ast.NodeTransformer):
             new.func = _at(_call(SUPPORT, "builtin", new.func), node.func)
         return new
 
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> ast.expr:
+        new: ast.FormattedValue = self.generic_visit(node)  # type: ignore[assignment]
+        new.value = _at(_call(SUPPORT, "formatted", new.value), node)
+        return new
+
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         return self.inside(shadowed(node), node)
 

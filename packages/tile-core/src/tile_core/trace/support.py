@@ -20,8 +20,8 @@ from tile_core.values.buffer import store as store_element
 from tile_core.values.value import Buffer, Region, TileValue, Value, is_tile
 
 __all__ = [
-    "Frame", "and_", "augmented", "augmented_store", "builtin", "chain", "check", "choose", "loop_builtin", "not_",
-    "or_", "snapshot", "statement", "store",
+    "Frame", "and_", "augmented", "augmented_store", "builtin", "chain", "check", "choose", "formatted", "loop_builtin",
+    "not_", "or_", "snapshot", "statement", "store",
 ]  # fmt: skip
 
 
@@ -64,6 +64,14 @@ def statement(value: object) -> None:
         raise NoEffect(value=repr(value))
     if isinstance(value, Value) and not isinstance(value._expr, (tirx.Var, tirx.IntImm, tirx.FloatImm, ir.Call)):
         raise NoEffect(value=str(value._expr))
+
+
+def formatted(value: object) -> object:
+    """Return a value for an f-string; runtime values have no text while tracing."""
+    if isinstance(value, (Value, TileValue)):
+        fix = 'print it at run time, T.print(value, msg="x is"); a message of T.device_assert is constant'
+        raise NotCompileTime(what="the text of a runtime value in an f-string", value=repr(value), fix=fix)
+    return value
 
 
 def check(condition: Any, message: Thunk) -> None:

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from tile_core.compat.exits import check_thread
 from tile_core.compat.tvm import reason_of, tirx, tvm
 from tile_core.compat.types import Expr, Stmt, Var
+from tile_core.dtypes import DTYPES
 from tile_core.errors import InternalError, TileError, Where
-from tile_core.errors.interrupts import passed_on, watched
 from tile_core.errors.language import (
     BadParameter,
     BadReturn,
@@ -26,11 +25,15 @@ from tile_core.errors.language import (
 )
 from tile_core.ir import nodes
 from tile_core.ir.program import ParamInfo, Program
-from tile_core.trace.parameters import Pointer, declare
+from tile_core.trace.parameters import Pointer, declaration_of, declare
 from tile_core.trace.python_errors import python_error
 from tile_core.trace.source import definition, rewritten
+from tile_core.trace.thread_ranges import with_roles
 from tile_core.values.builder import SUPPORT, Builder
+from tile_core.values.checks import shown
 from tile_core.values.types import is_symbol
+from tile_runtime.compat.exits import check_thread
+from tile_runtime.errors.interrupts import passed_on, watched
 
 if TYPE_CHECKING:
     from tile_core.values.value import Buffer, Value
@@ -61,6 +64,7 @@ def trace(fn: Callable[..., object], scope: Mapping[str, object] | None = None) 
                 kernel=fn.__name__,
                 found=f"an object of type {type(result).__name__}",
                 expected="nothing: results are written to parameters",
+                fix="remove the `return`; compile with out_idx=-1 to have calls return the last parameter",
                 where=return_of(fn),
             )
         return finish(builder, [d[0] for d in declared], [d[2] for d in declared], where)
@@ -86,7 +90,7 @@ def finish(
     builder: Builder, params: list[Var], infos: list[ParamInfo], where: Where, outputs: tuple[int, ...] = ()
 ) -> Program:
     """Return the program that a builder has collected."""
-    body = nodes.seq(builder.scope.statements)
+    body = with_roles(nodes.seq(builder.scope.statements))
     workspaces = tuple(info.name for _, info in builder.workspaces)
     params, infos = [*params, *(v for v, _ in builder.workspaces)], [*infos, *(i for _, i in builder.workspaces)]
     _check_variables(builder, params, body)
@@ -149,25 +153,33 @@ def _annotations(fn: Callable[..., object], builder: Builder, scope: Mapping[str
             fix = "write one parameter for each tensor and scalar"
             raise BadParameter(name=name, kernel=builder.name, found="variadic", expected=expected, fix=fix)
         if parameter.annotation is parameter.empty:
-            fix = annotate(name)
+            method = name in ("self", "cls") and not found
+            fix = (
+                "a method is no kernel: define the kernel inside of the method, and return it"
+                if method
+                else annotate(name)
+            )
             raise BadParameter(name=name, kernel=builder.name, found="not annotated", expected=expected, fix=fix)
+        if parameter.default is not parameter.empty:
+            default = f"has the default {shown(parameter.default)}, which calls of a compiled kernel do not have"
+            around = f"def make({name}={shown(parameter.default)})"
+            fix = f"remove it; a constant is a parameter of the function around the kernel: {around}"
+            raise BadParameter(name=name, kernel=builder.name, found=default, expected="a declaration alone", fix=fix)
         found[name] = evaluate(parameter.annotation, fn, scope)
     return found
 
 
 def evaluate(annotation: object, fn: Callable[..., object], scope: Mapping[str, object] | None) -> object:
-    """Return the value of an annotation, evaluated in its scope if it is text."""
+    """Return the declaration of an annotation, evaluated in its scope if it is text."""
     if not isinstance(annotation, str):
-        return annotation
-    from tile_core.dtypes import DTYPES
-
+        return declaration_of(annotation)
     if annotation in DTYPES:
         return DTYPES[annotation]
     cells = zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)
     closure = {name: cell.cell_contents for name, cell in cells if name != SUPPORT}
     names = ChainMap(closure, dict(scope or {}), fn.__globals__)
     try:
-        return eval(annotation, dict(names))  # the text is the user's own source
+        return declaration_of(eval(annotation, dict(names)))  # the text is the user's own source
     except TileError:
         raise
     except Exception as error:
@@ -225,7 +237,7 @@ def _location(error: BaseException) -> Where | None:
 def _translated(error: Exception) -> TileError:
     location = _location(error)
     # In an infinite recursion of the user's, the last call may be one of ours.
-    if _module_of(error).startswith(("tile_core", "tvm")) and not isinstance(error, RecursionError):
+    if _module_of(error).startswith(("tile_core", "tile_runtime", "tvm")) and not isinstance(error, RecursionError):
         return InternalError(stage="the frontend", detail=reason_of(error), where=location)
     return python_error(error, location)
 

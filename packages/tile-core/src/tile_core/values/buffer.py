@@ -26,6 +26,7 @@ from tile_core.values.builder import current
 from tile_core.values.checks import python_int, shown
 from tile_core.values.constants import constant
 from tile_core.values.numpy_like import adopt
+from tile_core.values.roundings import cast_as_named
 from tile_core.values.scalar import Index, Scalar, Value, as_value, cast, constant_of, is_python, simplify
 
 Item = Union[int, Value, "Buffer", slice, EllipsisType, None]
@@ -424,7 +425,10 @@ def store(buffer: Buffer, index: Indices, value: object) -> None:
         raise BadStore(value=value_text(value), target=text, instead=instead)
     if isinstance(value, (str, bytes, list, tuple, dict, set)) or value is None:
         raise BadStore(value=value_text(value), target=text, instead=f"store one number of type {target.dtype}")
-    new = cast(value if isinstance(value, Value) else _literal(value, target.dtype), target.dtype).expr
+    number, kind = value if isinstance(value, Value) else _literal(value, target.dtype), target.dtype
+    narrows = builder.saturates and kind.is_float and kind.bits == 8 and number.dtype.is_float and number.dtype.bits > 8
+    # Before the reads of the target get names: an update has to stay one statement.
+    new = (cast_as_named(number, kind, None, True, None) if narrows else cast(number, kind)).expr
     builder.materialise([target.var])
     builder.emit(tirx.BufferStore(target.var, new, indices, builder.span()))
 

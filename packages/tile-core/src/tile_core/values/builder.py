@@ -21,6 +21,7 @@ from tile_core.compat.types import BufferVar, Expr, Span, Stmt, Var
 from tile_core.errors import Where
 from tile_core.errors.language import OutsideKernel, StatementOutsideLaunch, UsedAfterScope
 from tile_core.ir import nodes
+from tile_core.ir.attributes import AttrDict
 from tile_core.ir.visit import collect
 
 _active = threading.local()
@@ -129,12 +130,12 @@ class Builder:
     def __init__(self, name: str) -> None:
         self.name = name
         self.scope = Scope("function", None, runtime=False)
-        self.attrs: dict[str, Any] = {}
+        self.attrs: AttrDict = {}
         self.symbols: dict[str, Var] = {}
         #: The parameters that are scalars.
         self.scalars: list[Var] = []
         #: Annotations of the launches so far, and tensors of ``T.alloc_global`` with their declarations.
-        self.launches: list[dict[str, Any]] = []
+        self.launches: list[AttrDict] = []
         self.workspaces: list[tuple[Any, Any]] = []
         self.threads: tuple[int, int, int] | None = None
         #: The open launch (``language.launch``).
@@ -147,6 +148,8 @@ class Builder:
         self.regions: list[str] = []
         self.called: tuple[str, str] | None = None
         self.eager: Any = None
+        #: Whether floats that become elements of 8-bit floats saturate, as in other dialects.
+        self.saturates = False
         #: The sequence of random numbers that ``T.rng_init`` began.
         self.random: Any = None
         self.hints: list[str] = []

@@ -7,9 +7,9 @@ import operator
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tile_core.errors.guess import hint
 from tile_core.errors.language import BadArgument, UnknownHint
 from tile_core.values.foreign_names import KEYWORDS
+from tile_runtime.errors.guess import hint
 
 
 def hints(function: str, given: Mapping[str, object], known: Iterable[str]) -> dict[str, object]:

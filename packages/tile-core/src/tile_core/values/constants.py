@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from tile_core.dtypes import DType
-from tile_core.numerics.literals import round_number
 from tile_core.values.promotion import check_fits, computed
 from tile_core.values.scalar import Value, as_value, cast
+from tile_runtime.numerics.literals import round_number
 
 __all__ = ["constant"]
 

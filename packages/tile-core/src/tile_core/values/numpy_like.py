@@ -115,7 +115,11 @@ def adopt(kind: type[Ours], name_of: Callable[[Ours], str], is_tile: Callable[[O
         refuse_function(f"numpy.{function.__name__}", function.__name__, name_of(self), is_tile(self))
 
     def __array__(self: Ours, *args: object, **keywords: object) -> NoReturn:
-        refuse_function("numpy.asarray", "asarray", name_of(self), is_tile(self))
+        if is_tile(self):
+            refuse_function("numpy.asarray", "asarray", name_of(self), True)
+        what = f"an array of NumPy with the runtime value {name_of(self)} as an index or element"
+        fix = 'pass the array to the kernel as a parameter, such as W: T.Tensor((64,), "float32")'
+        raise NotAMethod(what=what, fix=fix)
 
     def __getattr__(self: Ours, attribute: str) -> NoReturn:
         if attribute.startswith("_"):

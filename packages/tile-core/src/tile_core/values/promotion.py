@@ -50,7 +50,7 @@ def rounded(number: float, dtype: DType) -> float:
 
     So what is printed or folded later is rounded no more.
     """
-    from tile_core.numerics.literals import round_number
+    from tile_runtime.numerics.literals import round_number
 
     if not math.isfinite(number):
         return number

@@ -12,12 +12,12 @@ from tile_core.errors.language import BadArgument
 from tile_core.ir import nodes
 from tile_core.numerics.build import bind
 from tile_core.numerics.directed import DIRECTIONS, clamp_expr, round_expr
-from tile_core.numerics.literals import round_number
 from tile_core.numerics.truncation import truncated
 from tile_core.values import scalar
 from tile_core.values.checks import argument, python_int, shown
 from tile_core.values.constants import constant
 from tile_core.values.scalar import Scalar, Value, as_value, derive, is_python
+from tile_runtime.numerics.literals import round_number
 
 MODES = ("rn", *DIRECTIONS)
 _WIDE = ("float32", "float64")

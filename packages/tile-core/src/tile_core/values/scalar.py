@@ -222,7 +222,7 @@ def as_value(x: Any, dtype: DType | None = None) -> Value:
     if hasattr(x, "item") and hasattr(x, "dtype") and getattr(x, "shape", None) == ():
         dtype, x = dtype or to_dtype(x.dtype), x.item()
     if not isinstance(x, (bool, int, float)):
-        raise BadOperand(found=describe(x))
+        raise _no_scalar(x)
     if dtype is None:
         dtype = to_dtype("bool" if isinstance(x, bool) else "float32" if isinstance(x, float) else "int32")
         if dtype == "int32" and not -(2**31) <= x < 2**31:
@@ -483,6 +483,16 @@ def need_integer(symbol: str, value: Value) -> None:
     if not (value.dtype.is_integer or value.dtype == "bool"):
         fix = 'it takes integers: convert with T.cast(value, "int32"), or T.reinterpret for the bits'
         raise BadOperand(found=f"{symbol} on a {value.dtype} value", fix=fix)
+
+
+def _no_scalar(x: Any) -> BadOperand:
+    """Return the error for an object that is not a scalar, with the probable intention."""
+    if not hasattr(type(x), "regions"):  # of an expression of tiles
+        return BadOperand(found=describe(x))
+    buffer = x.regions()[0].buffer
+    element = f"{buffer.name}[{', '.join('ijklmn'[: len(buffer.shape)])}]"
+    fix = f"index all dimensions of each tile in it, such as {element}, or assign it to a slice"
+    return BadOperand(found=f"an expression of tiles, of shape {tuple(x.shape)},", fix=fix)
 
 
 def describe(x: object) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from tile_core.compat.types import DTypeLike, Var
-from tile_core.dtypes import DType
+from tile_core.dtypes import DTYPES, DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.language import BadArgument
 from tile_core.errors.locations import placed
@@ -209,5 +209,7 @@ def _is_type(x: object) -> bool:
 def _dims(function: str, name: str, dims: Any) -> tuple[Index, ...]:
     if isinstance(dims, str) or (isinstance(dims, Sequence) and any(isinstance(d, str) for d in dims)):
         instead = 'make symbols first: m = T.dynamic("m")'
+        if isinstance(dims, str) and dims in DTYPES:
+            instead = f'the shape comes first: T.{function}((M, N), "{dims}")'
         raise BadArgument(function=function, name=name, found=repr(dims), expected="extents", instead=instead)
     return tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)

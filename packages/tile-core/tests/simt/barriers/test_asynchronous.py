@@ -7,6 +7,7 @@ import pytest
 from tile_core.compat.tvm import ir, tirx
 from tile_core.errors.ops import NotWaitedFor
 from tile_core.ir import calls, nodes
+from tile_core.ir.attributes import AXIS, ROLE
 from tile_core.ir.visit import collect, replace_for
 
 from ..cases import Case, N, loop, shared, when
@@ -155,7 +156,7 @@ def test_no_copy_of_a_group_outlives_its_block():
     c = Async()
     i = nodes.fresh("i")
     body = nodes.seq([copy_until(c, calls.UNTIL_GROUP), calls.async_commit()])
-    grid = nodes.for_loop(i, 4, body, "grid", annotations={nodes.AXIS: nodes.int_const(0)})
+    grid = nodes.for_loop(i, 4, body, "grid", annotations={AXIS: nodes.int_const(0)})
     with pytest.raises(NotWaitedFor, match="S is given up at the end of the block while the asynchronous write"):
         c.placed(grid)
 
@@ -244,7 +245,7 @@ class Out(Async):
     def steps(self, *body):
         """Return the order of a block's steps; waits say whether for what is stored."""
         grid = loop(nodes.fresh("bx"), 1, self.alloc, self.more, *body)
-        notes = {nodes.ROLE: "grid"}
+        notes = {ROLE: "grid"}
         new, _ = self.insert(replace_for(grid, grid.body, annotations=notes))
         found = []
         for s in collect(new, (tirx.Evaluate, tirx.BufferStore)):

@@ -7,6 +7,7 @@ import pytest
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import calls, nodes
+from tile_core.ir.attributes import MANAGED, OP_MARK, OVER_BLOCKS
 from tile_core.ir.visit import collect
 from tile_core.simt.barriers.insertion import insert_barriers
 from tile_core.simt.memory.arena import plan_arena
@@ -202,7 +203,7 @@ def test_grid_iterations_of_one_block_are_not_ordered_in_global_memory(blocks):
     c = Case()
     t, k = c.tid, nodes.fresh("k")
     write = nodes.store(c.B, nodes.load(c.A, [t]), [tirx.floormod(t + k, N)])
-    tiles = nodes.for_loop(k, 5, write, annotations={nodes.BLOCKS: 1} if blocks else None)
+    tiles = nodes.for_loop(k, 5, write, annotations={OVER_BLOCKS: 1} if blocks else None)
     assert barriers(c.insert(tiles)[0]) == (0 if blocks else 1)
 
 
@@ -213,7 +214,7 @@ def test_nor_do_they_share_shared_memory():
     body = [
         nodes.store(s, nodes.load(c.A, [t]) + k, [t]), nodes.store(c.B, nodes.load(s, [N - 1 - t]), [t]),
     ]  # fmt: skip
-    new, _ = c.check(alloc, nodes.for_loop(k, 5, nodes.seq(body), annotations={nodes.BLOCKS: 1}))
+    new, _ = c.check(alloc, nodes.for_loop(k, 5, nodes.seq(body), annotations={OVER_BLOCKS: 1}))
     assert barriers(new) == 2
 
 
@@ -223,7 +224,7 @@ def test_what_they_wrote_is_seen_behind_them():
     other = tensor("C")
     write = nodes.store(other, nodes.load(c.A, [t]), [tirx.floormod(t + k, N)])
     body = [
-        nodes.for_loop(k, 1, write, annotations={nodes.BLOCKS: 1}),
+        nodes.for_loop(k, 1, write, annotations={OVER_BLOCKS: 1}),
         nodes.store(c.B, nodes.load(other, [N - 1 - t]), [t]),
     ]
     c.check(*body, count=1, extra=[(other, np.zeros(N, np.int32))])
@@ -365,7 +366,7 @@ def test_managed_buffers_do_not_conflict_inside_but_stay_pending(by_name):
     main = loop(k, 4, put, calls.sync_threads(), get)
     region = calls.managed([s], main)
     if by_name:
-        region = tirx.AttrStmt(["S"], calls.MANAGED, nodes.int_const(0), main)
+        region = tirx.AttrStmt(["S"], MANAGED, nodes.int_const(0), main)
     plain = nodes.store(c.B, nodes.load(s, [1, t]), [N - 1 - t])
     new, _ = c.check(alloc, region, nodes.store(s, nodes.int_const(4), [0, t]), plain)
     (kept,) = collect(new, tirx.For)
@@ -380,7 +381,7 @@ def test_marks_and_grid_loops_stay():
     s, alloc = shared("S")
     t, b = c.tid, nodes.fresh("b")
     put, get = nodes.store(s, nodes.load(c.A, [t]), [t]), nodes.store(c.B, nodes.load(s, [N - 1 - t]), [t])
-    mark = tirx.AttrStmt(ir.StringImm("op"), nodes.OP_MARK, nodes.int_const(0), nodes.seq([put, get]))
+    mark = tirx.AttrStmt(ir.StringImm("op"), OP_MARK, nodes.int_const(0), nodes.seq([put, get]))
     new, _ = c.insert(nodes.for_loop(b, 4, nodes.seq([alloc, mark]), "grid"))
     assert barriers(new) == 1
     assert len(collect(new, tirx.AttrStmt)) == 1

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from machine import Machine
 
 import tile_core.language as T
 from tile_core.compat.tvm import tirx
-from tile_core.ir import calls, nodes
+from tile_core.ir import nodes
+from tile_core.ir.attributes import RING, ROLE
 from tile_core.ir.visit import StmtRewriter, collect, replace_for
 from tile_core.simt.launch.strength_reduction import reduce_strength
+
+from ..executed import executed
 
 
 class Marked(StmtRewriter):
     def visit_For(self, s):
-        return replace_for(s, s.body, annotations={nodes.ROLE: "serial", calls.RING: 1})
+        return replace_for(s, s.body, annotations={ROLE: "serial", RING: 1})
 
 
 def remainders(start, trips, away, period):
@@ -53,8 +55,7 @@ def test_values(start, away, period):
     new = reduce_strength(body)
     assert collect(body, tirx.FloorMod)
     assert not collect(new, tirx.FloorMod)
-    arrays = {p: np.full(40, -1, "int32") for p in (a, b)}
-    Machine(arrays=arrays, lenient=True).run(new)
+    arrays = executed(new, {p: np.full(40, -1, "int32") for p in (a, b)})
     k = np.arange(start, start + trips)
     np.testing.assert_array_equal(arrays[a][k], k % period)
     np.testing.assert_array_equal(arrays[b][k], (k + away) % period)
@@ -67,7 +68,7 @@ def test_loops_without_a_mark_stay():
     class Plain(StmtRewriter):
         def visit_For(self, s):
             s = super().visit_For(s)
-            return replace_for(s, s.body, annotations={k: v for k, v in s.annotations.items() if str(k) != calls.RING})
+            return replace_for(s, s.body, annotations={k: v for k, v in s.annotations.items() if str(k) != RING})
 
     plain = Plain().stmt(body)
     assert len(collect(reduce_strength(plain), tirx.FloorMod)) == len(collect(plain, tirx.FloorMod)) > 0

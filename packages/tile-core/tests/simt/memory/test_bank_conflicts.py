@@ -7,7 +7,6 @@ import pytest
 
 import tile_core.language as T
 from tile_core.simt.memory.bank_conflicts import spread_over_banks
-from tile_core.simt.notes import BLOCK, PLACEMENT
 from tile_core.target import Capabilities
 
 from ..whole import planned
@@ -31,7 +30,7 @@ def transposed(rows, columns, dtype, threads=64, view=False):
 def found(program, banks=32):
     """Return the layouts by the name of their buffer."""
     plan = planned(program, last="vectorize")
-    layouts = spread_over_banks(plan.body, plan[BLOCK], plan[PLACEMENT].placement.layouts, banks)
+    layouts = spread_over_banks(plan.body, plan.block, plan.placement.placement.layouts, banks)
     return {str(b.name): layout for b, layout in layouts.items()}
 
 
@@ -80,8 +79,8 @@ def test_what_keeps_its_order():
 
 def test_no_target_without_banks():
     plan = planned(transposed(64, 64, "float16"), last="layouts")
-    assert not plan[PLACEMENT].placement.layouts
+    assert not plan.placement.placement.layouts
     plan = planned(transposed(64, 64, "float16"), last="layouts", shared_banks=32)
-    assert plan[PLACEMENT].placement.layouts
+    assert plan.placement.placement.layouts
     with pytest.raises(Exception, match="shared_banks"):
         Capabilities(shared_banks=24)

@@ -10,11 +10,10 @@ import pytest
 
 import tile_core.language as T
 from tile_core.compat.tvm import tirx
+from tile_core.ir.attributes import UNROLL_FACTOR
 from tile_core.ir.visit import annotation, collect
 from tile_core.simt.code_size import bounded
 from tile_core.simt.memory.register_pressure import register_pressure
-from tile_core.simt.notes import DEMOTED, RECOMPUTED
-from tile_core.simt.register_loops import UNROLL_FACTOR
 
 from ..whole import planned, run
 
@@ -177,9 +176,9 @@ def test_elements_are_computed_where_they_are_read(name, rows, n, dtype):
     made = program(n, rows, steps, dtype)
     plain, want = executed(made, rows, n, dtype)
     plan, found = executed(made, rows, n, dtype, **FEW)
-    assert plain[RECOMPUTED] == {}
-    assert set(plan[RECOMPUTED]) == exact
-    assert re.match(r"it needs \d+ registers of a thread.*, of at most 24$", plan[RECOMPUTED]["x"])
+    assert plain.recomputed == {}
+    assert set(plan.recomputed) == exact
+    assert re.match(r"it needs \d+ registers of a thread.*, of at most 24$", plan.recomputed["x"])
     assert not {x.buffer.name for x in collect(plan.body, tirx.AllocBuffer)} & exact
     assert register_pressure(plan.body).registers <= 8
     for a, b in zip(found, want, strict=True):
@@ -193,10 +192,10 @@ def test_elements_of_values_that_change_are_kept(name):
     _, want = executed(made, 1, EVEN)
     kept = "y" if name == "carried" else "x"
     plan, found = executed(made, 1, EVEN, **FEW)
-    assert kept in plan[DEMOTED]
-    assert kept not in plan[RECOMPUTED]
+    assert kept in plan.demoted
+    assert kept not in plan.recomputed
     small, again = executed(made, 1, EVEN, **FEW, shared_bytes=6000)
-    assert kept not in {**small[DEMOTED], **small[RECOMPUTED]}
+    assert kept not in {**small.demoted, **small.recomputed}
     (note,) = small.slow
     assert note.kind == "spills"
     for words in (f"fragment {kept} (test_rematerialization.py:", "of at most 24", "computed from", "T.alloc_shared"):
@@ -220,5 +219,5 @@ def test_registers_suffice_or_are_unknown():
     made = program(EVEN, 1, softmax)
     for facts in ({}, {"thread_registers": 255, "block_registers": 255 * THREADS}, {"thread_registers": 24}):
         plan = planned(made, **facts)
-        assert plan[RECOMPUTED] == {}
+        assert plan.recomputed == {}
         assert plan.slow == ()

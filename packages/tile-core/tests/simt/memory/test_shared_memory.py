@@ -12,9 +12,10 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.errors import InternalError
 from tile_core.errors.memory import SharedMemoryExceeded
 from tile_core.ir import calls, nodes
+from tile_core.ir.attributes import ALIGNMENT, OFFSET
 from tile_core.ir.visit import collect
 from tile_core.layout import DigitLayout, make_swizzled_layout, row_major, strided
-from tile_core.simt.memory.arena import ALIGN, OFFSET, plan_arena
+from tile_core.simt.memory.arena import plan_arena
 from tile_core.simt.memory.shared_layouts import apply_shared_layouts
 from tile_core.simt.variant import Block
 
@@ -195,7 +196,7 @@ def test_a_step_a_branch_and_a_region_are_one_moment():
 def test_alignment():
     (a, alloc_a), (b, alloc_b), (c, alloc_c), (d, alloc_d) = (
         shared("A", (3,), "int8"), shared("B", (5,), "int8"), shared("C", (128,), "int8"),
-        shared("D", (7,), "int8", **{ALIGN: 1024}),
+        shared("D", (7,), "int8", **{ALIGNMENT: 1024}),
     )  # fmt: skip
     use = calls.step(nodes.seq([put(x, 0) for x in (a, b, c, d)]))
     _, arena = plan_arena(nodes.seq([alloc_a, alloc_b, alloc_c, alloc_d, use]), 4096)

@@ -8,6 +8,7 @@ from machine import Machine, element_of
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
+from tile_core.ir.attributes import BYTES
 from tile_core.ir.visit import collect
 from tile_core.layout import column_major, make_swizzled_layout
 from tile_core.simt.memory.alignment import Aligned, contiguous_width, factor, row_symbols, strides_of
@@ -32,7 +33,7 @@ def vector_loop(width, body, before=0):
 def moves(body):
     """(buffer written, buffer read, bytes) of every wide access."""
     found = [c for c in collect(body, ir.Call) if nodes.is_tile_call(c, "move")]
-    return [(str(c.args[0].source.name), str(c.args[1].source.name), int(c.attrs["bytes"])) for c in found]
+    return [(str(c.args[0].source.name), str(c.args[1].source.name), int(c.attrs[BYTES])) for c in found]
 
 
 def vectorized(body, aligned):

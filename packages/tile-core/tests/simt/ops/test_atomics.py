@@ -8,6 +8,7 @@ import pytest
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import calls, nodes
+from tile_core.ir.attributes import NAME, STEP
 from tile_core.ir.visit import collect, role
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
@@ -54,7 +55,7 @@ def call(name: str, *args: Any, divergent: bool = True, **attrs: Any) -> SimtCal
 
 
 def names(statement: Any) -> list[str]:
-    return [str(c.attrs["name"]) for c in collect(statement, ir.Call) if nodes.is_tile_call(c, "instruction")]
+    return [str(c.attrs[NAME]) for c in collect(statement, ir.Call) if nodes.is_tile_call(c, "instruction")]
 
 
 def test_names_are_the_owners() -> None:
@@ -104,7 +105,7 @@ def test_a_block_learns_what_one_thread_found() -> None:
     ):
         alone, _ = variant.lower_value(call(variant.op, *args, **attrs), CTX)
         collective, _ = variant.lower_value(call(variant.op, *args, divergent=False, **attrs), CTX)
-        steps = [s for s in collect(collective, tirx.AttrStmt) if s.attr_key == calls.STEP]
+        steps = [s for s in collect(collective, tirx.AttrStmt) if s.attr_key == STEP]
         assert len(steps) == 2
         assert "shared" in str(collective)
         assert "shared" not in str(alone)

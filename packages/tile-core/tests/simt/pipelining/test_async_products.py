@@ -6,11 +6,12 @@ import pytest
 
 import tile_core.language as T
 from tile_core.compat.tvm import tirx
-from tile_core.ir import calls, nodes
+from tile_core.ir import nodes
+from tile_core.ir.attributes import AFTER_READS, COMPLETION, IN_FLIGHT
 from tile_core.ir.visit import collect
 from tile_core.lowering.variant import Accept
-from tile_core.simt.pipelining.async_products import IN_FLIGHT, PENDING
-from tile_core.simt.pipelining.plan import COMPLETION, GROUP, TRANSACTIONS
+from tile_core.simt.pipelining.async_products import PENDING
+from tile_core.simt.pipelining.plan import GROUP, TRANSACTIONS
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
 
 M = 8
@@ -75,7 +76,7 @@ def test_a_trip_begins_its_product_before_it_waits_for_the_one_before():
     assert IN_FLIGHT in found[2].attrs
     assert int(found[3].attrs[PENDING]) == 1
     assert not found[3].args
-    assert calls.AFTER_READS in found[4].attrs
+    assert AFTER_READS in found[4].attrs
     assert not found[1].attrs
     every = [s.value for s in collect(body, tirx.Evaluate) if nodes.is_tile_call(s.value, "wait_uses")]
     assert [int(c.attrs[PENDING]) for c in every] == [0, 1, 0]

@@ -8,12 +8,12 @@ import tile_core.language as T
 from tile_core.compat.tvm import tirx
 from tile_core.errors.base import InternalError
 from tile_core.ir import calls, nodes
+from tile_core.ir.attributes import COMPLETION, IN_FLIGHT, PING_PONG, ROLE
 from tile_core.ir.visit import collect, loads_of, replace_for
 from tile_core.lowering.variant import Accept, Reject
-from tile_core.simt.pipelining.async_products import IN_FLIGHT, PENDING
-from tile_core.simt.pipelining.overlap import PING_PONG
+from tile_core.simt.pipelining.async_products import PENDING
 from tile_core.simt.pipelining.ping_pong import require_no_shared_barrier
-from tile_core.simt.pipelining.plan import COMPLETION, GROUP, IMMEDIATE, TRANSACTIONS
+from tile_core.simt.pipelining.plan import GROUP, IMMEDIATE, TRANSACTIONS
 from tile_core.simt.pipelining.schedule import Issue, WaitUses
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
 
@@ -89,7 +89,7 @@ def found_in(s):
     found = []
     for x in collect(s, (tirx.Evaluate, tirx.For)):
         if isinstance(x, tirx.For):
-            if str(x.annotations.get(nodes.ROLE)) == "parallel" and str(x.loop_var.name) == "i":
+            if str(x.annotations.get(ROLE)) == "parallel" and str(x.loop_var.name) == "i":
                 found.append("work")
         elif nodes.is_tile_call(x.value, "gemm"):
             assert IN_FLIGHT in x.value.attrs

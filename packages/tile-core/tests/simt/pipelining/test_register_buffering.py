@@ -9,6 +9,7 @@ import pytest
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
+from tile_core.ir.attributes import NAME
 from tile_core.ir.calls import address, execute
 from tile_core.ir.visit import collect, substitute
 from tile_core.simt.pipelining.register_buffering import double_buffer_registers, retired
@@ -47,7 +48,7 @@ def events(s, env=None):
     elif isinstance(s, tirx.BufferStore):
         yield "fill", s.buffer, number(s.value)
     elif isinstance(s, tirx.Evaluate):
-        what = str(s.value.attrs["name"])
+        what = str(s.value.attrs[NAME])
         for load in collect(s.value, ir.TensorLoad):
             yield what, load.source, None
     else:
@@ -198,7 +199,7 @@ def values_of(body, env=None):
         elif isinstance(s, tirx.Evaluate):
             (load,) = collect(s.value, ir.TensorLoad)
             register = str(load.source.name), number(load.indices[0], env)
-            if str(s.value.attrs["name"]) == "issue":
+            if str(s.value.attrs[NAME]) == "issue":
                 busy.add(register)
                 read.append(memory[register])
             else:

@@ -10,11 +10,12 @@ from machine import Machine, element_of
 
 import tile_core.language as T
 from tile_core.compat.tvm import ir, tirx
-from tile_core.ir import calls, nodes
+from tile_core.ir import nodes
+from tile_core.ir.attributes import ASYNC, COMPLETION, MANAGED, NUM_STAGES, ROLE
 from tile_core.ir.visit import StmtRewriter, collect, replace_for
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.simt.pipelining import staging
-from tile_core.simt.pipelining.plan import COMPLETION, GROUP, IMMEDIATE, REGISTERS, TRANSACTIONS
+from tile_core.simt.pipelining.plan import GROUP, IMMEDIATE, REGISTERS, TRANSACTIONS
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
 
 pytestmark = pytest.mark.sweep(4)
@@ -140,11 +141,11 @@ def test_one_barrier_per_iteration():
     inner = [str(s.value.op.name) for s in loop.body.seq if isinstance(s, tirx.Evaluate)]
     assert inner == ["tile.async_wait", "tile.sync_threads", "tile.async_commit"]
     assert nodes.as_int(tile_calls(loop, "async_wait")[0].args[0]) == 1
-    (managed,) = [x for x in collect(body, tirx.AttrStmt) if x.attr_key == calls.MANAGED]
+    (managed,) = [x for x in collect(body, tirx.AttrStmt) if x.attr_key == MANAGED]
     assert [str(b.name) for b in managed.node] == ["s_stages"]
     # Nothing used shared memory before the loop.
     assert len(tile_calls(body, "sync_threads")) == 2
-    copies = [c for c in tile_calls(body, "copy") if "async" in c.attrs]
+    copies = [c for c in tile_calls(body, "copy") if ASYNC in c.attrs]
     assert len(copies) == 3
 
 
@@ -354,7 +355,7 @@ def test_jumps_keep_the_loop():
     class Pipelined(StmtRewriter):
         def visit_For(self, s):
             new = super().visit_For(s)
-            notes = {nodes.ROLE: "pipelined", nodes.STAGES: 3}
+            notes = {ROLE: "pipelined", NUM_STAGES: 3}
             return replace_for(new, new.body, annotations=notes) if str(s.loop_var.name) == "k" else new
 
     body = Pipelined().stmt(main.func.body)
@@ -400,7 +401,7 @@ def test_the_target_decides():
     assert report.loops[0].kept == (("s", "rows of 20 bytes"),)
     assert "not pipelined" in str(report)
     body, report = plan(program, lambda call: Accept(facts={"async_bytes": 4}))
-    copies = [c for c in tile_calls(body, "copy") if "async" in c.attrs]
+    copies = [c for c in tile_calls(body, "copy") if ASYNC in c.attrs]
     assert {int(c.attrs["async_bytes"]) for c in copies} == {4}
     _, report = plan(program, safe_values={"A": 1.0})
     assert report.loops[0].kept == (("s", "reads outside of A do not give zero"),)

@@ -9,13 +9,14 @@ from machine import Machine
 import tile_core.language as T
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
+from tile_core.ir.attributes import COMPLETION
 from tile_core.ir.visit import collect
 from tile_core.lowering.variant import Accept
 from tile_core.passes.spine import SPINE, Plan, Spine
 from tile_core.simt.barriers.insertion import insert_barriers
+from tile_core.simt.kernel_plan import KernelPlan
 from tile_core.simt.memory.alignment import Aligned
-from tile_core.simt.notes import ALIGNED, ARENA, BLOCK, PIPELINE
-from tile_core.simt.pipelining.plan import COMPLETION, REGISTERS
+from tile_core.simt.pipelining.plan import REGISTERS
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
 from tile_core.simt.pipelining.staging import MOST_BYTES
 from tile_core.simt.spine import SimtHooks, simt_spine
@@ -29,15 +30,15 @@ def planned(program):
     spine = simt_spine(SPINE, SimtHooks(lambda call, ctx, aligned: THROUGH_REGISTERS))
     names = [p.name for p in spine.passes]
     plan = Plan.of(program, variants())
-    plan = Spine(spine.passes[: names.index("arena") + 1]).run(plan.note(ALIGNED, Aligned()), context())
-    return plan.replace(body=insert_barriers(plan.body, plan[BLOCK])[0])
+    plan = Spine(spine.passes[: names.index("arena") + 1]).run(KernelPlan.extending(plan, aligned=Aligned()), context())
+    return plan.replace(body=insert_barriers(plan.body, plan.block)[0])
 
 
 def run(plan, arrays, **scalars):
     tensors = [p for p in plan.params if tirx.is_buffer_var(p)]
     values = {p: scalars[str(p.name)] for p in plan.params if not tirx.is_buffer_var(p)}
     held = dict(zip(tensors, arrays, strict=True))
-    Machine(plan[BLOCK].extents, plan[BLOCK].thread, held, values, races=True, lenient=True).run(plan.body)
+    Machine(plan.block.extents, plan.block.thread, held, values, races=True, lenient=True).run(plan.body)
 
 
 def attention_like(keys, outer=1, first="together"):
@@ -75,8 +76,8 @@ def attention_like(keys, outer=1, first="together"):
 @pytest.mark.parametrize("outer", [1, 2])
 def test_tiles_with_disjoint_lifetimes_share_memory(outer, first):
     plan = planned(attention_like(75, outer, first))
-    assert str(plan[PIPELINE]) == "loop i: k, v through registers"
-    assert plan[ARENA].bytes == 16 * 16 * 4
+    assert str(plan.pipeline) == "loop i: k, v through registers"
+    assert plan.arena.bytes == 16 * 16 * 4
     rng = np.random.default_rng(outer)
     for trips in range(6):
         # The last tile has rows outside of the arrays.

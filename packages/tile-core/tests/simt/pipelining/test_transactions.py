@@ -9,13 +9,14 @@ from machine import Machine
 import tile_core.language as T
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import calls, nodes
+from tile_core.ir.attributes import ASYNC, COMPLETION
 from tile_core.ir.visit import collect
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.passes.spine import SPINE, Plan, Spine
 from tile_core.simt.barriers.insertion import insert_barriers
+from tile_core.simt.kernel_plan import KernelPlan
 from tile_core.simt.memory.alignment import Aligned
-from tile_core.simt.notes import ALIGNED, BLOCK
-from tile_core.simt.pipelining.plan import COMPLETION, GROUP, IMMEDIATE, TRANSACTIONS
+from tile_core.simt.pipelining.plan import GROUP, IMMEDIATE, TRANSACTIONS
 from tile_core.simt.spine import SimtHooks, simt_spine
 from tile_core.simt.variant import SimtVariant
 
@@ -32,7 +33,7 @@ class Bulk(SimtVariant):
     priority = 200
 
     def accepts(self, call, ctx):
-        return Accept() if call.attrs.get("async") == TRANSACTIONS else Reject("it is no bulk copy")
+        return Accept() if call.attrs.get(ASYNC) == TRANSACTIONS else Reject("it is not a bulk copy")
 
     def lower(self, call, ctx):
         assert call.block.count == 1
@@ -76,8 +77,10 @@ def planned(program, kinds, last="warps"):
     spine = simt_spine(SPINE, SimtHooks(can_copy=can_copy))
     names = [p.name for p in spine.passes]
     plan = Plan.of(program, (Bulk(), *variants()))
-    plan = Spine(spine.passes[: names.index(last) + 1]).run(plan.note(ALIGNED, Aligned()), context(partial_barriers=15))
-    body, report = insert_barriers(plan.body, plan[BLOCK])
+    plan = Spine(spine.passes[: names.index(last) + 1]).run(
+        KernelPlan.extending(plan, aligned=Aligned()), context(partial_barriers=15)
+    )
+    body, report = insert_barriers(plan.body, plan.block)
     return plan.replace(body=body), report
 
 
@@ -119,7 +122,7 @@ def test_products(stages, kinds, late, outer):
     for trips in range(6):
         c = np.full((16, 8), np.nan, "float32")
         machine = Machine(
-            plan[BLOCK].extents, plan[BLOCK].thread, dict(zip(tensors, (a, b, c), strict=True)), {n: trips},
+            plan.block.extents, plan.block.thread, dict(zip(tensors, (a, b, c), strict=True)), {n: trips},
             races=True, late=late, lenient=True,
             instructions={f"bulk_{'_'.join(map(str, e))}": bulk(e) for e in ((1, 16, 8), (1, 8, 8))},
         )  # fmt: skip
@@ -201,7 +204,7 @@ def test_a_role_pipelines_while_another_one_works(kinds, late):
     c, d = np.full((16, 8), np.nan, "float32"), np.full((16, 40), np.nan, "float32")
     tensors = [p for p in plan.params if tirx.is_buffer_var(p)]
     machine = Machine(
-        plan[BLOCK].extents, plan[BLOCK].thread, dict(zip(tensors, (a, b, c, d), strict=True)), races=True, late=late,
+        plan.block.extents, plan.block.thread, dict(zip(tensors, (a, b, c, d), strict=True)), races=True, late=late,
         lenient=True, instructions={f"bulk_{'_'.join(map(str, e))}": bulk(e) for e in ((1, 16, 8), (1, 8, 8))},
     )  # fmt: skip
     machine.run(plan.body)

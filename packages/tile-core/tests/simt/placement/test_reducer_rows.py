@@ -11,7 +11,6 @@ import tile_core.language as T
 from tile_core.compat.tvm import ir
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
-from tile_core.simt.notes import BARRIERS, PLACEMENT
 
 from ..whole import planned, run
 
@@ -65,16 +64,16 @@ def test_results(shape: tuple[int, int, int, int], op: str, start: float) -> Non
 def test_even_rows_belong_to_groups_and_nobody_waits(shape: tuple[int, int, int, int]) -> None:
     rows, _, _, threads = shape
     plan = planned(product(*shape), last="barriers")
-    (layout,) = (f for b, f in plan[PLACEMENT].placement.fragments.items() if str(b.name) == "total")
+    (layout,) = (f for b, f in plan.placement.placement.fragments.items() if str(b.name) == "total")
     assert (layout.registers, layout.replicas) == (rows * 32 // threads, 32)
-    assert not plan[BARRIERS]
+    assert not plan.barriers
     assert not [c for c in collect(plan.body, ir.Call) if nodes.is_tile_call(c, "sync_threads")]
 
 
 @pytest.mark.parametrize("shape", ODD)
 def test_others_have_copies_in_every_thread(shape: tuple[int, int, int, int]) -> None:
     plan = planned(product(*shape))
-    (layout,) = (f for b, f in plan[PLACEMENT].placement.fragments.items() if str(b.name) == "total")
+    (layout,) = (f for b, f in plan.placement.placement.fragments.items() if str(b.name) == "total")
     assert (layout.registers, layout.replicas) == (shape[0], shape[3])
 
 

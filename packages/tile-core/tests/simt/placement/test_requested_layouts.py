@@ -12,7 +12,6 @@ import tile_core.language as T
 from tile_core.errors.lowering import FragmentLayoutUnsupported
 from tile_core.layout import StackedLayout, fragment_of, make_swizzled_layout
 from tile_core.reports import explain, explain_facts
-from tile_core.simt.notes import PLACEMENT
 from tile_core.testing.strategies.memory import ON_THREADS
 
 from ..whole import planned, run
@@ -53,7 +52,7 @@ def test_a_fragment_is_where_the_program_says(name: str) -> None:
     plan = run(rows(T.Fragment((16, 32), forward)), a, b, c)
     np.testing.assert_array_equal(b, a * 2)
     np.testing.assert_array_equal(c, a.sum(1))
-    (found,) = (d for f, d in plan[PLACEMENT].placement.fragments.items() if str(f.name) == "f")
+    (found,) = (d for f, d in plan.placement.placement.fragments.items() if str(f.name) == "f")
     grid = [(i, j) for i in range(16) for j in range(32)]
     assert [int(t) for t in found.thread_table[:, 0]] == [forward(i, j)[0] for i, j in grid]
     assert [int(r) for r in found.register_table] == [forward(i, j)[1] for i, j in grid]
@@ -66,7 +65,7 @@ def test_copies_of_elements() -> None:
     a, b, c = np.arange(512, dtype=np.int32).reshape(16, 32), np.zeros((16, 32), np.int32), np.zeros(16, np.int32)
     plan = run(rows(layout), a, b, c)
     np.testing.assert_array_equal(b, a * 2)
-    (found,) = (d for f, d in plan[PLACEMENT].placement.fragments.items() if str(f.name) == "f")
+    (found,) = (d for f, d in plan.placement.placement.fragments.items() if str(f.name) == "f")
     assert found.replicas == 2
 
 
@@ -111,7 +110,7 @@ def test_awkward_sizes_copies_and_widths(name: str, width: int) -> None:
     plan = run(odd(shape, layout, 64), a, b, c, width=width)
     np.testing.assert_array_equal(b, a * 2 + np.arange(shape[1]))
     np.testing.assert_array_equal(c, b.sum(1))
-    (found,) = (d for f, d in plan[PLACEMENT].placement.fragments.items() if str(f.name) == "f")
+    (found,) = (d for f, d in plan.placement.placement.fragments.items() if str(f.name) == "f")
     for at in layout.coordinates():
         for copy in range(copies):
             assert found.apply(*at, replica=copy) == layout.apply(*at, replica=copy)
@@ -130,7 +129,7 @@ def test_what_the_fuzzer_draws_is_obeyed_or_refused(form: str, shape: tuple[int,
             planned(program)
         return
     plan = planned(program, last="place")
-    (found,) = (d for f, d in plan[PLACEMENT].placement.fragments.items() if str(f.name) == "f")
+    (found,) = (d for f, d in plan.placement.placement.fragments.items() if str(f.name) == "f")
     assert [found.apply(*at) for at in found.coordinates()] == [layout.apply(*at) for at in layout.coordinates()]
 
 
@@ -226,7 +225,7 @@ def test_what_inference_chose_can_be_asked_for() -> None:
         return main
 
     chosen = planned(program(None))
-    (layout,) = chosen[PLACEMENT].placement.fragments.values()
+    (layout,) = chosen.placement.placement.fragments.values()
     asked = planned(program(layout))
     assert str(asked.body) == str(chosen.body)
 
@@ -255,7 +254,7 @@ def test_an_accumulator_may_be_asked_to_be_where_its_product_has_it(shape: tuple
     a, b = rng.integers(-9, 9, (m, 16), dtype=np.int32), rng.integers(-9, 9, (16, n), dtype=np.int32)
     found = np.zeros((2, m, n), np.int32)
     plan = run(program(None), a, b, found[0])
-    (layout,) = (d for f, d in plan[PLACEMENT].placement.fragments.items() if str(f.name) == "c")
+    (layout,) = (d for f, d in plan.placement.placement.fragments.items() if str(f.name) == "c")
     run(program(T.Fragment(shape, lambda i, j: layout(i, j))), a, b, found[1])
     np.testing.assert_array_equal(found, [a @ b] * 2)
 
@@ -333,7 +332,7 @@ def staged(layout: Any) -> Any:
 def test_slots_of_a_pipeline_have_the_layout() -> None:
     layout = make_swizzled_layout((16, 32), element_bits=32)
     plan = planned(staged(layout), last="layouts")
-    layouts = plan[PLACEMENT].placement.layouts
+    layouts = plan.placement.placement.layouts
     (found,) = layouts.values()
     slots = found.shape[0]
     assert slots >= 2

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from machine import Machine
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.simt.threads.interior import split_interior
+
+from ..executed import executed
 
 X, Y = (tirx.decl_buffer([64], "float32", name, scope="global", layout=None) for name in "XY")
 L = tirx.decl_buffer([1], "int32", "L", scope="global", layout=None)
@@ -54,10 +55,10 @@ BODIES = {
 
 def run(body, number):
     arrays = {X: np.arange(64, dtype=np.float32), Y: np.full(64, -1, np.float32), L: np.array([number], np.int32)}
-    Machine(arrays=arrays, values={n: number}).run(body)
-    return arrays[Y]
+    return executed(body, arrays, {n: number})[Y]
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("name", BODIES)
 def test_results_are_those_of_the_loops(name):
     body, decided = BODIES[name]

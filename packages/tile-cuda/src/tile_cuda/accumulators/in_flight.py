@@ -15,20 +15,21 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Stmt
 from tile_core.errors.ops import NotWaitedFor
 from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, collect
+from tile_core.ir.attributes import ENDED, IN_FLIGHT, SETTLED, VARIANT
+from tile_core.ir.visit import StmtRewriter, collect, map_statements
 from tile_core.ops.base import OpCall, View, is_op, with_attributes
 from tile_core.ops.effects import effects
-from tile_core.simt.pipelining.async_products import ENDED, IN_FLIGHT, PENDING, SETTLED, WAIT_USES, accumulator_of
+from tile_core.simt.pipelining.async_products import PENDING, WAIT_USES, accumulator_of
 from tile_core.simt.pipelining.dependences import uses
 from tile_cuda.target import WGMMA
 from tile_cuda.vocabulary.products import DENSE, SPARSE
 
 if TYPE_CHECKING:
     from tile_core.context import Context
-    from tile_core.passes.spine import Plan
+    from tile_core.simt.kernel_plan import KernelPlan
 
 
-def begin_products(plan: Plan, ctx: Context) -> Plan:
+def begin_products(plan: KernelPlan, ctx: Context) -> KernelPlan:
     """Mark the products that last until a wait of the program.
 
     Raises
@@ -40,14 +41,8 @@ def begin_products(plan: Plan, ctx: Context) -> Plan:
     if not waits or not ctx.capabilities.fact(WGMMA):
         return plan
     body = _BeginProducts().stmt(plan.body)
-    return plan.replace(body=_Without().stmt(body))
-
-
-class _Without(StmtRewriter):
-    """Removes waits that end no product: single statements of a loop or branch."""
-
-    def visit_Evaluate(self, s: Stmt) -> Stmt:
-        return s if _pending(s) is None else nodes.seq([])
+    # Waits that are left end no product: single statements of a loop or branch.
+    return plan.replace(body=map_statements(body, lambda s: s if _pending(s) is None else nodes.seq([])))
 
 
 class _BeginProducts(StmtRewriter):
@@ -77,7 +72,7 @@ def _accumulator(s: Stmt) -> View | None:
     if name is None:
         return None
     call = OpCall.decode(s)
-    if str(call.attrs.get("variant")) != _FORCED[name] or IN_FLIGHT in call.attrs:
+    if str(call.attrs.get(VARIANT)) != _FORCED[name] or IN_FLIGHT in call.attrs:
         return None
     accumulator: View = call.args[accumulator_of(call)]
     return accumulator if accumulator.scope == "local.fragment" else None

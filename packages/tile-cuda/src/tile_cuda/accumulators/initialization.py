@@ -13,22 +13,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tile_core.analysis.flow import Flow
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Stmt
-from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, role
+from tile_core.ir import attributes, nodes
+from tile_core.ir.visit import role
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.records import dataclass
-from tile_core.simt.pipelining.async_products import IN_FLIGHT, WAIT_USES, accumulator_of
+from tile_core.simt.pipelining.async_products import WAIT_USES, accumulator_of
 from tile_core.simt.pipelining.dependences import uses
 from tile_core.simt.role_threads import is_shared
-from tile_cuda.ops.warpgroup_plan import PROMOTE
+from tile_cuda.attributes import PROMOTE
 from tile_cuda.target import WGMMA
 
 if TYPE_CHECKING:
+    from tile_core.analysis.point import Point
     from tile_core.context import Context
-    from tile_core.passes.spine import Plan
+    from tile_core.simt.kernel_plan import KernelPlan
 
+FOLDED = "folded into the first product, which starts from zero"
 _PRODUCTS = ("gemm", "gemm_sp", "gemm_scaled")
 _STARTED = "gemm"
 _LOOPS = ("serial", "pipelined", "unroll")
@@ -48,24 +51,46 @@ class First:
         The loop that it stands in, if that may have no iterations; ``None`` if it is executed.
     waits
         Waits before it that let threads access the accumulator.
-    zeros
-        Statements that fill the accumulator if the loop has no iterations.
     """
 
     stmt: Stmt
     when: Any
     loop: Stmt | None = None
     waits: tuple[Stmt, ...] = ()
-    zeros: Stmt | None = None
 
 
-def fold_initialization(plan: Plan, ctx: Context) -> Plan:
-    """Fold zeros that a program stores into the first asynchronous product."""
+def fold_initialization(plan: KernelPlan, ctx: Context) -> KernelPlan:
+    """Fold zeros that a program stores into the first asynchronous product.
+
+    If a loop has no iterations, the zeros are stored right before it, where the trip count is known.
+    """
     if not ctx.capabilities.fact(WGMMA):
         return plan
-    rewriter = _Start()
-    body = rewriter.stmt(plan.body)
-    return plan.replace(body=_Begun(rewriter.found).stmt(body)) if rewriter.found else plan
+    flow = Flow(plan.body)
+    new: dict[Point, Stmt | None] = {}
+    zeros: dict[Point, list[Stmt]] = {}
+    names = set[str]()
+    for p in flow.points:
+        accumulator = filled_with_zeros(p.stmt)
+        if accumulator is None:
+            continue
+        behind = flow.top if p.around is None else p.around.parts[p.side]
+        first = first_product([q.stmt for q in behind if q.order > p.order], accumulator)
+        if first is None or not _starts(first.stmt, accumulator):
+            continue
+        # Waits for registers that are still empty go with the zeros.
+        gone = [p.stmt, *(first.waits if first.loop is None else ())]
+        new |= {q: None for q in flow.points if any(q.stmt.same_as(s) for s in gone)}
+        new |= {q: with_start(q.stmt, first.when) for q in flow.points if q.stmt.same_as(first.stmt)}
+        names.add(str(accumulator.name))
+        if first.loop is not None:
+            loop = next(q for q in flow.points if q.stmt.same_as(first.loop))
+            none = first.loop.extent <= nodes.int_const(0, nodes.dtype_of(first.loop.extent))
+            zeros.setdefault(loop, []).append(tirx.IfThenElse(none, p.stmt, None))
+    for loop, filled in sorted(zeros.items(), key=lambda x: -x[0].order):  # inner loops first
+        new[loop] = nodes.seq([*filled, flow.rebuilt(loop, new)])
+    lives = [replace(x, initialization=FOLDED) if x.name in names else x for x in plan.accumulators]
+    return plan.replace(body=flow.replaced(new), accumulators=tuple(lives)) if new else plan
 
 
 def first_product(parts: Sequence[Stmt], buffer: BufferVar) -> First | None:
@@ -111,65 +136,30 @@ def is_zero(value: Any) -> bool:
     return bool(isinstance(value, (tirx.IntImm, tirx.FloatImm)) and value.value == 0 and str(value.value) != "-0.0")
 
 
-class _Start(StmtRewriter):
-    """Leaves out zeros that products begin with, and notes these products."""
-
-    def __init__(self) -> None:
-        self.found: list[First] = []
-
-    def visit_SeqStmt(self, s: Stmt) -> Stmt:
-        parts = list(s.seq)
-        new = []
-        for at, part in enumerate(parts):
-            accumulator = filled_with_zeros(part)
-            first = first_product(parts[at + 1 :], accumulator) if accumulator is not None else None
-            if accumulator is None or first is None or not _starts(first.stmt, accumulator):
-                new.append(self.stmt(part))
-                continue
-            self.found.append(replace(first, zeros=part))
-        return nodes.seq(new)
-
-
-class _Begun(StmtRewriter):
-    """Folds zeros into products, and removes waits for registers that are still empty.
-
-    If a loop has no iterations, the zeros are stored right before it, where the trip count is known.
-    """
-
-    def __init__(self, found: Sequence[First]) -> None:
-        self.found = found
-
-    def visit_For(self, s: Stmt) -> Stmt:
-        new = super().visit_For(s)
-        none = s.extent <= nodes.int_const(0, nodes.dtype_of(s.extent))
-        zeros = [f.zeros for f in self.found if f.loop is not None and f.loop.loop_var.same_as(s.loop_var)]
-        return nodes.seq([*(tirx.IfThenElse(none, z, None) for z in zeros), new])
-
-    def visit_Evaluate(self, s: Stmt) -> Stmt:
-        for first in self.found:
-            if first.stmt.same_as(s):
-                return with_start(s, first.when)
-            if first.loop is None and any(s.same_as(w) for w in first.waits):
-                return nodes.seq([])
-        return s
-
-
 def filled_with_zeros(s: Stmt) -> BufferVar | None:
-    """Return the fragment that a statement fills with zeros as a whole, or ``None``."""
-    if not is_op(s) or not nodes.is_tile_call(s.value, "fill"):
+    """Return the fragment that a statement fills with zeros, or ``None``."""
+    extents: list[Any] = []
+    variables: list[Any] = []
+    while isinstance(s, tirx.For) and role(s) == "parallel" and nodes.as_int(s.min) == 0:
+        extents, variables, s = [*extents, nodes.as_int(s.extent)], [*variables, s.loop_var], s.body
+    if isinstance(s, tirx.BufferStore):
+        each = len(s.indices) == len(variables) and all(i.same_as(v) for i, v in zip(s.indices, variables, strict=True))
+        buffer, value = s.buffer, s.value if each else None
+    elif is_op(s) and nodes.is_tile_call(s.value, "fill"):
+        view, value = OpCall.decode(s).args[:2]
+        buffer, extents = view.buffer, [*view.extents]
+    else:
         return None
-    call = OpCall.decode(s)
-    view: View = call.args[0]
-    whole = view.scope == "local.fragment" and tuple(view.extents) == tuple(nodes.shape_of(view.buffer))
-    return view.buffer if whole and is_zero(call.args[1]) else None
+    whole = nodes.scope_of(buffer) == "local.fragment" and extents == [*nodes.shape_of(buffer)]
+    return buffer if whole and is_zero(value) else None
 
 
 def _starts(s: Stmt, buffer: BufferVar) -> bool:
     """Whether a product adds to a whole fragment in registers, without promotion."""
     call = OpCall.decode(s)
-    lasts = call.name == _STARTED and IN_FLIGHT in call.attrs and PROMOTE not in call.attrs
+    lasts = call.name == _STARTED and attributes.IN_FLIGHT in call.attrs and PROMOTE not in call.attrs
     return lasts and tuple(call.args[accumulator_of(call)].extents) == tuple(nodes.shape_of(buffer))
 
 
 def _is_wait(s: Stmt) -> bool:
-    return bool(is_op(s) and nodes.is_tile_call(s.value, WAIT_USES) and IN_FLIGHT in s.value.attrs)
+    return bool(is_op(s) and nodes.is_tile_call(s.value, WAIT_USES) and attributes.IN_FLIGHT in s.value.attrs)

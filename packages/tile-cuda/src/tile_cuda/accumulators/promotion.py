@@ -7,124 +7,86 @@ A product that covers at most 128 of K and begins with zeros needs no promotion:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tile_core.compat.tvm import tirx
+from tile_core.analysis.flow import Flow
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, collect
+from tile_core.ir import attributes, nodes
 from tile_core.numerics.levels import FAST, PARTIAL_SUM
 from tile_core.numerics.regions import level_of_call
 from tile_core.ops.base import OpCall, is_op, with_attributes
 from tile_core.ops.effects import effects
-from tile_core.simt.pipelining.async_products import accumulator_of
+from tile_core.simt.pipelining.async_products import accumulator_of, products_of
 from tile_cuda.accumulators.initialization import filled_with_zeros
-from tile_cuda.ops.warpgroup_plan import PROMOTE
+from tile_cuda.attributes import PROMOTE
 from tile_cuda.target import WGMMA
 
 if TYPE_CHECKING:
+    from tile_core.analysis.point import Point
     from tile_core.compat.types import BufferVar, Stmt
     from tile_core.context import Context
-    from tile_core.passes.spine import Plan
+    from tile_core.simt.kernel_plan import KernelPlan
 
 _PRODUCTS = ("gemm", "gemm_sp")
 
 
-def promote_accumulators(plan: Plan, ctx: Context) -> Plan:
+def promote_accumulators(plan: KernelPlan, ctx: Context) -> KernelPlan:
     """Mark the products of 8-bit floats whose partial accumulators are added in float32."""
-    if not ctx.capabilities.fact(WGMMA):
+    if not ctx.capabilities.fact(WGMMA) or not any(_loses(s, ctx) for s in products_of(plan.body)):
         return plan
-    views = collect(plan.body, tirx.DeclBuffer)
-    viewed = {x for d in views for x in (d.buffer, *collect(d.data, tirx.Var))}
-    return plan.replace(body=_MarkPromoted(viewed, ctx.options).stmt(plan.body))
+    flow = Flow(plan.body, effects)
+    new = _Zeros(flow).found
+    marked = {p: with_attributes(p.stmt, {PROMOTE: PARTIAL_SUM}) for p in flow.points if _loses(p.stmt, ctx)}
+    marked = {p: s for p, s in marked.items() if not new[p] or _along(OpCall.decode(s)) > PARTIAL_SUM}
+    return plan.replace(body=flow.replaced(dict(marked)))
 
 
-class _MarkPromoted(StmtRewriter):
-    """Marks products, with the sequences and loops around each one."""
+class _Zeros:
+    """Finds the products whose accumulators hold zeros before them, on each path."""
 
-    def __init__(self, viewed: set[BufferVar], options: object) -> None:
-        self.options = options
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+        self.found: dict[Point, bool] = {}
         #: Views and their buffers: each may write the elements of the other.
-        self.viewed = viewed
-        #: Whether the statements are a loop's body, and they; otherwise they stand before the product in a sequence.
-        self.around: list[tuple[bool, Sequence[Stmt]]] = []
+        self.viewed = {*flow.roots, *flow.roots.values()}
+        self.behind(flow.top, frozenset())
 
-    def visit_SeqStmt(self, s: Stmt) -> Stmt:
-        parts, new = list(s.seq), []
-        for at, part in enumerate(parts):
-            self.around.append((False, parts[:at]))
-            new.append(self.stmt(part))
-            self.around.pop()
-        return nodes.seq(new)
+    def behind(self, points: Sequence[Point], zeros: frozenset[BufferVar]) -> frozenset[BufferVar]:
+        """Return the tiles with zeros behind statements, given those before."""
+        for p in points:
+            zeros = self.behind_one(p, zeros)
+        return zeros
 
-    def visit_For(self, s: Stmt) -> Stmt:
-        return self.loop(s, super().visit_For)
+    def behind_one(self, p: Point, zeros: frozenset[BufferVar]) -> frozenset[BufferVar]:
+        """Return the tiles with zeros behind a statement, given those before."""
+        filled = filled_with_zeros(p.stmt)
+        if filled is not None:
+            return zeros | {filled} - self.viewed
+        if p.kind in ("for", "while"):
+            # Before an iteration is the iteration before, or what stands before the loop. Tiles only ever leave.
+            zeros &= self.behind(p.parts[0], zeros)
+            return zeros & self.behind(p.parts[0], zeros)
+        if p.parts:
+            sides = [self.behind(part, zeros) for part in p.parts]
+            return frozenset.intersection(*sides, *([zeros] if p.kind == "if" and len(sides) == 1 else []))
+        if products_of(p.stmt):
+            call = OpCall.decode(p.stmt)
+            clear = call.args[accumulator_of(call) + 1]
+            self.found[p] = nodes.as_int(clear) in (1, True) or call.args[accumulator_of(call)].buffer in zeros
+        return zeros - {a.buffer for a in self.flow.accesses_at(p) if a.write}
 
-    def visit_While(self, s: Stmt) -> Stmt:
-        return self.loop(s, super().visit_While)
 
-    def loop(self, s: Stmt, visit: Callable[[Stmt], Stmt]) -> Stmt:
-        # Before an iteration stand the statements of the iteration before, or those before the loop: both must agree.
-        self.around.append((True, _parts(s.body)))
-        new = visit(s)
-        self.around.pop()
-        return new
-
-    def visit_Evaluate(self, s: Stmt) -> Stmt:
-        if not is_op(s) or not any(nodes.is_tile_call(s.value, name) for name in _PRODUCTS):
-            return s
-        call = OpCall.decode(s)
-        kind = DTYPES[call.args[0].dtype]
-        if (
-            level_of_call(call.attrs, self.options) == FAST
-            or not (kind.is_float and kind.bits == 8)
-            or (_along(call) <= PARTIAL_SUM and self.begins_with_zeros(call))
-        ):
-            return s
-        return with_attributes(s, {PROMOTE: PARTIAL_SUM})
-
-    def begins_with_zeros(self, call: OpCall) -> bool:
-        """Whether the accumulator holds zeros before the product, on each path."""
-        at = accumulator_of(call)
-        if nodes.as_int(call.args[at + 1]) in (1, True):
-            return True
-        buffer = call.args[at].buffer
-        if buffer in self.viewed:
-            return False
-        for is_loop, parts in reversed(self.around):
-            found = _last(parts, buffer)
-            if found is False or (found and not is_loop):
-                return bool(found)
+def _loses(s: Stmt, ctx: Context) -> bool:
+    """Whether a statement is a product whose instructions round partial accumulators too much."""
+    if not is_op(s) or not any(nodes.is_tile_call(s.value, name) for name in _PRODUCTS):
         return False
+    call = OpCall.decode(s)
+    kind = DTYPES[call.args[0].dtype]
+    return kind.is_float and kind.bits == 8 and level_of_call(call.attrs, ctx.options) != FAST
 
 
 def _along(call: OpCall) -> int:
     """Return the extent along K of a product."""
-    b, turned = call.args[accumulator_of(call) - 1], bool(call.attrs["transpose_B"])
+    b, turned = call.args[accumulator_of(call) - 1], bool(call.attrs[attributes.TRANSPOSE_B])
     return b.extents[b.matrix_dims()[1 if turned else 0]]
-
-
-def _last(parts: Sequence[Stmt], buffer: BufferVar) -> bool | None:
-    """Return whether the last write of a buffer stores zeros everywhere; ``None`` without a write."""
-    for part in reversed(parts):
-        filled = filled_with_zeros(part)
-        if filled is not None and filled.same_as(buffer):
-            return True
-        if isinstance(part, tirx.SeqStmt):
-            found = _last(list(part.seq), buffer)
-            if found is not None:
-                return found
-        elif _writes(part, buffer):
-            return False
-    return None
-
-
-def _writes(s: Stmt, buffer: BufferVar) -> bool:
-    stored = any(x.buffer.same_as(buffer) for x in collect(s, tirx.BufferStore))
-    called = (x for x in collect(s, (tirx.Evaluate, tirx.Bind)) if nodes.is_tile_call(x.value))
-    return stored or any(v.buffer.same_as(buffer) for x in called for v in effects(x)[1])
-
-
-def _parts(body: Stmt) -> list[Stmt]:
-    return list(body.seq) if isinstance(body, tirx.SeqStmt) else [body]

@@ -17,37 +17,35 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Stmt
 from tile_core.errors.base import Where
 from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, bodies_of, collect, with_bodies
+from tile_core.ir.attributes import CALLED
+from tile_core.ir.visit import bodies_of, collect, map_statements, with_bodies
 from tile_core.lowering.dispatch import refused
 from tile_core.simt.pipelining.dependences import uses
-from tile_cuda.ops.accumulator_marks import DEMAND, ENTERS, HOLDS, LEAVES, MARKS, MATRIX
+from tile_cuda.attributes import DEMAND, ENTERS, HOLDS, LEAVES
+from tile_cuda.ops.accumulator_marks import MARKS, MATRIX
 from tile_cuda.vocabulary.products import DEMANDED, PIN_ACCUMULATOR, TENSOR_ACCUMULATOR
 
 if TYPE_CHECKING:
     from tile_core.context import Context
-    from tile_core.passes.spine import Plan
+    from tile_core.simt.kernel_plan import KernelPlan
 
 
-def keep_accumulators(plan: Plan, ctx: Context) -> Plan:
+def keep_accumulators(plan: KernelPlan, ctx: Context) -> KernelPlan:
     """Return the plan with the moves that are needed, without marks."""
     marks = [s for s in collect(plan.body, tirx.AttrStmt) if str(s.attr_key) in MARKS]
-    body = _WithoutNames().stmt(plan.body)
+    # Of accumulators that only tensor memory holds, only their columns are left.
+    body = map_statements(
+        plan.body, lambda s: nodes.seq([]) if nodes.scope_of(s.buffer) == MATRIX else s, tirx.AllocBuffer
+    )
     for registers in dict.fromkeys(s.node[0] for s in marks):
         own = [s for s in marks if s.node[0].same_as(registers)]
         if not any(str(s.attr_key) in (HOLDS, LEAVES) for s in own):
             reason = f"the last product that adds to {registers.name} has no accumulator in tensor memory"
             mark = own[0].node
             where = Where(str(mark[1].value), int(mark[2])) if len(mark) > 2 else None
-            raise refused({nodes.CALLED: DEMANDED}, TENSOR_ACCUMULATOR, PIN_ACCUMULATOR, reason, ctx.target.text, where)
+            raise refused({CALLED: DEMANDED}, TENSOR_ACCUMULATOR, PIN_ACCUMULATOR, reason, ctx.target.text, where)
         body = _Accumulator(registers, own).whole(body)
     return plan if body is plan.body else plan.replace(body=body)
-
-
-class _WithoutNames(StmtRewriter):
-    """Removes allocations of accumulators that only tensor memory holds: only their columns are left."""
-
-    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
-        return nodes.seq([]) if nodes.scope_of(s.buffer) == MATRIX else s
 
 
 class _Held(enum.Enum):

@@ -10,27 +10,29 @@ divided as one. Zeros before a loop of products become an attribute of its first
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tile_core.analysis.flow import Flow, names_of
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Stmt
-from tile_core.ir import nodes
-from tile_core.ir.visit import StmtRewriter, bodies_of, loads_of, role, with_bodies
+from tile_core.ir import attributes, nodes
+from tile_core.ir.visit import bodies_of, loads_of, map_statements, role, with_bodies
 from tile_core.lowering.variant import Reject
 from tile_core.ops.base import OpCall, View, is_op, with_attributes
-from tile_core.simt.notes import BLOCK
+from tile_core.simt.kernel_plan import KernelPlan
 from tile_core.simt.pipelining.async_products import accumulator_of
 from tile_core.simt.pipelining.dependences import uses
 from tile_core.simt.role_threads import block_in
 from tile_core.simt.variant import SimtCall
-from tile_cuda.accumulators.initialization import First, first_product, is_zero, with_start
+from tile_cuda.accumulators.initialization import FOLDED, First, filled_with_zeros, first_product, with_start
+from tile_cuda.attributes import WHOLE
 from tile_cuda.epilogue.subtiles import NotDivisible, divided, fragments_of, may_move, reads_of, writes_of
 from tile_cuda.grid.persistent import may_persist
 from tile_cuda.ops.accumulator_marks import MATRIX
 from tile_cuda.ops.gemm_tensor import FORCED, requests_tensor_memory
 from tile_cuda.ops.move_accumulators import READ, WRITE
-from tile_cuda.ops.tensor_plan import ALL_COLUMNS, LANES, MOST_REGISTERS, WHOLE, TensorPlan
+from tile_cuda.ops.tensor_plan import ALL_COLUMNS, LANES, MOST_REGISTERS, TensorPlan
 from tile_cuda.ops.tensor_products import variant_of
 from tile_cuda.target import TCGEN05
 from tile_cuda.teams import TeamRewriter
@@ -38,13 +40,12 @@ from tile_cuda.vocabulary.products import PIN_ACCUMULATOR
 
 if TYPE_CHECKING:
     from tile_core.context import Context
-    from tile_core.passes.spine import Plan
 
 PIECE = 64
 """Columns of a subtile."""
 
 
-def subtile_accumulators(plan: Plan, ctx: Context) -> Plan:
+def subtile_accumulators(plan: KernelPlan, ctx: Context) -> KernelPlan:
     """Subtile the accumulators in tensor memory whose uses can be divided.
 
     Accumulators that fit in registers stay fragments, unless ``subtiling`` is ``"always"``. Products whose
@@ -57,26 +58,37 @@ def subtile_accumulators(plan: Plan, ctx: Context) -> Plan:
     found.stmt(plan.body)
     # An MMA warp can issue products whose accumulators are never in registers as a whole.
     plans = found.chosen(option == "always" or (len(found.plans) == 1 and may_persist(plan, ctx)))
-    body, reasons = plan.body, dict[BufferVar, str]()
+    body, reasons, divide = plan.body, dict[BufferVar, str](), _Divide(plan.body, {})
     while plans:
         try:
             divide = _Divide(plan.body, plans)
-            body = _WithoutFragments(divide.gone).stmt(divide.stmt(plan.body))
+            body = divide.stmt(plan.body)
             break
         except NotDivisible as why:
             reasons[why.buffer] = why.reason
             plans.pop(why.buffer)
     reasons |= {b: r for b, r in found.reasons.items() if b not in plans}
-    body = _Explained(reasons).stmt(body) if reasons else body
-    return plan if body is plan.body else plan.replace(body=body)
+    if divide.gone:
+        body = map_statements(body, lambda s: nodes.seq([]) if s.buffer in divide.gone else s, tirx.AllocBuffer)
+    body = map_statements(body, lambda s: _explained(s, reasons)) if reasons else body
+    if body is plan.body:
+        return plan
+    lives = {x.name: x for x in plan.accumulators}
+    for b, reason in reasons.items():
+        lives[b.name] = replace(lives[b.name], storage=f"registers, since it is not subtiled: {reason}")
+    for b, one in plans.items():
+        start = FOLDED if b in divide.folded else lives[b.name].initialization
+        storage = f"{one.columns} columns of tensor memory, read in subtiles of {PIECE}"
+        lives[b.name] = replace(lives[b.name], storage=storage, initialization=start)
+    return plan.replace(body=body, accumulators=tuple(lives.values()))
 
 
 class _Products(TeamRewriter):
     """Finds the fragments that products on ``tcgen05`` add to, and the plans of these."""
 
-    def __init__(self, plan: Plan, ctx: Context) -> None:
+    def __init__(self, plan: KernelPlan, ctx: Context) -> None:
         super().__init__(plan.body)
-        self.block, self.ctx = plan[BLOCK], ctx
+        self.block, self.ctx = plan.block, ctx
         self.plans: dict[BufferVar, TensorPlan] = {}
         #: Accumulators of products in roles: always divided, since moves of whole fragments may have to leave the role.
         self.in_roles: set[BufferVar] = set()
@@ -124,21 +136,6 @@ class _Products(TeamRewriter):
         return found
 
 
-class _Explained(TeamRewriter):
-    """Attaches to products the reason why their accumulators are not divided."""
-
-    def __init__(self, reasons: dict[BufferVar, str]) -> None:
-        super().__init__(nodes.seq([]))
-        self.reasons = reasons
-
-    def visit_Evaluate(self, s: Stmt) -> Stmt:
-        call = OpCall.decode(s) if is_op(s) else None
-        if call is None or call.name not in FORCED:
-            return s
-        reason = self.reasons.get(call.args[accumulator_of(call)].buffer)
-        return s if reason is None else with_attributes(s, {WHOLE: reason})
-
-
 class _Divide(TeamRewriter):
     """Rewrites a program with subtiled accumulators.
 
@@ -158,6 +155,8 @@ class _Divide(TeamRewriter):
         self.teams: dict[BufferVar, tuple[int, int] | None] = {}
         #: Whether statements stand in a loop; those behind them, in the lists around theirs.
         self.looped, self.behind = False, list[Sequence[Stmt]]()
+        #: Accumulators that these begin.
+        self.folded: set[BufferVar] = set()
         #: Fragments that only subtiles are left of.
         self.gone: set[BufferVar] = set()
 
@@ -183,7 +182,7 @@ class _Divide(TeamRewriter):
                 found.append(self.product(s, used))
             elif is_op(s) and nodes.is_tile_call(s.value, PIN_ACCUMULATOR):
                 found.append(_replaced(s, 0, self.accumulators[used[0]][0]))
-            elif is_op(s) and nodes.is_tile_call(s.value, "fill"):
+            elif filled_with_zeros(s) is not None or (is_op(s) and nodes.is_tile_call(s.value, "fill")):
                 found += self.filled(parts, at, used[0])
             elif bodies_of(s) and not (isinstance(s, tirx.For) and role(s) in ("parallel", "vectorized")):
                 self.behind.append(parts[at + 1 :])
@@ -215,7 +214,7 @@ class _Divide(TeamRewriter):
         if any(isinstance(v, View) and v.buffer in self.accumulators for v in call.args[:at]):
             raise NotDivisible(used[0], "it is an operand of a product")
         # No other instruction adds to tensor memory.
-        new = with_attributes(_replaced(s, at, self.accumulators[buffer][0]), {"variant": FORCED[call.name]})
+        new = with_attributes(_replaced(s, at, self.accumulators[buffer][0]), {attributes.VARIANT: FORCED[call.name]})
         when = next((f.when for f in self.begins if f.stmt.same_as(s)), None)
         if when is None:
             return new
@@ -233,12 +232,12 @@ class _Divide(TeamRewriter):
         """Replace a fill of an accumulator; empty if a product that starts from zero follows."""
         s = parts[at]
         self.joint(s, [buffer])
-        call = OpCall.decode(s)
-        if tuple(call.args[0].extents) != tuple(nodes.shape_of(buffer)):
+        if is_op(s) and tuple(OpCall.decode(s).args[0].extents) != tuple(nodes.shape_of(buffer)):
             raise NotDivisible(buffer, "only a part of it is filled")
-        begin = first_product(parts[at + 1 :], buffer) if is_zero(call.args[1]) else None
+        begin = None if filled_with_zeros(s) is None else first_product(parts[at + 1 :], buffer)
         if begin is not None and begin.loop is None:
             self.begins.append(begin)
+            self.folded.add(buffer)
             return []
         return self.subtiles([s], {buffer}, set())
 
@@ -362,11 +361,8 @@ def _replaced(s: Stmt, at: int, buffer: BufferVar) -> Stmt:
     return with_attributes(s, {}, args)
 
 
-class _WithoutFragments(StmtRewriter):
-    """Removes allocations of fragments that only subtiles are left of."""
-
-    def __init__(self, gone: set[BufferVar]) -> None:
-        self.gone = gone
-
-    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
-        return nodes.seq([]) if s.buffer in self.gone else s
+def _explained(s: Stmt, reasons: dict[BufferVar, str]) -> Stmt:
+    """Return a product with the reason why its accumulator is not divided."""
+    call = OpCall.decode(s) if is_op(s) else None
+    reason = reasons.get(call.args[accumulator_of(call)].buffer) if call is not None and call.name in FORCED else None
+    return s if reason is None else with_attributes(s, {WHOLE: reason})

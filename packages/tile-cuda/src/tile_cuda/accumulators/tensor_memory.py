@@ -16,20 +16,21 @@ from typing import TYPE_CHECKING
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Stmt
 from tile_core.ir import calls, nodes
+from tile_core.ir.attributes import COMPLETES, ISSUED, NAME, ONLY, AttrDict
 from tile_core.ir.program import cluster_of
 from tile_core.ir.visit import collect, replace_for, role
 from tile_core.lowering.variant import Reject
-from tile_core.ops.base import COMPLETES, OpCall, View, is_op, with_attributes
-from tile_core.simt.notes import ARENA, BLOCK
-from tile_core.simt.pipelining.async_products import ISSUED, WAIT_USES, accumulator_of
+from tile_core.ops.base import OpCall, View, is_op, with_attributes
+from tile_core.simt.kernel_plan import KernelPlan
+from tile_core.simt.pipelining.async_products import WAIT_USES, accumulator_of
 from tile_core.simt.role_threads import block_in, is_shared
 from tile_core.simt.variant import SimtCall
+from tile_cuda.attributes import PLACED, REFUSED, WHOLE
 from tile_cuda.occupancy import bytes_of_share
 from tile_cuda.ops.accumulator_marks import MATRIX
 from tile_cuda.ops.gemm_tensor import FORCED, requests_tensor_memory
 from tile_cuda.ops.move_accumulators import READ, WRITE
-from tile_cuda.ops.pin_accumulator import PLACED, REFUSED
-from tile_cuda.ops.tensor_plan import ALL_COLUMNS, WHOLE, TensorPlan, allocated_columns
+from tile_cuda.ops.tensor_plan import ALL_COLUMNS, TensorPlan, allocated_columns
 from tile_cuda.ops.tensor_products import variant_of
 from tile_cuda.ptx.tensor import AFTER, ALLOCATE, BEFORE, FREE, RELINQUISH
 from tile_cuda.target import TCGEN05, WARP, record_of
@@ -38,20 +39,19 @@ from tile_cuda.vocabulary.products import PIN_ACCUMULATOR
 
 if TYPE_CHECKING:
     from tile_core.context import Context
-    from tile_core.passes.spine import Plan
 
 _FIRST_WARP = ("the first warp", 0, WARP)
 _LEADER = ("the first thread", 0, 1)
 
 
-def use_tensor_memory(plan: Plan, ctx: Context) -> Plan:
+def use_tensor_memory(plan: KernelPlan, ctx: Context) -> KernelPlan:
     """Allocate and free columns of tensor memory, and assign them to products."""
     if not ctx.capabilities.fact(TCGEN05) or not any(_asks(s, ctx) for s in collect(plan.body, tirx.Evaluate)):
         return plan
     return plan.replace(body=_Allocate(plan, ctx).stmt(plan.body))
 
 
-def reserve_columns(plan: Plan, ctx: Context) -> Plan:
+def reserve_columns(plan: KernelPlan, ctx: Context) -> KernelPlan:
     """Reserve shared memory of clusters in proportion to their columns of tensor memory.
 
     A block waits for columns that others hold, and the device does not count columns when it places blocks. One of a
@@ -60,17 +60,17 @@ def reserve_columns(plan: Plan, ctx: Context) -> Plan:
     count, columns are always free for it, beside blocks of other kernels as well. Single blocks never deadlock.
     """
     calls_made = (s.value for s in collect(plan.body, tirx.Evaluate) if nodes.is_tile_call(s.value, "instruction"))
-    columns = [int(nodes.as_int(c.args[1])) for c in calls_made if str(c.attrs["name"]) in ALLOCATE.values()]
+    columns = [int(nodes.as_int(c.args[1])) for c in calls_made if str(c.attrs[NAME]) in ALLOCATE.values()]
     if not columns or prod(cluster_of(plan.program.attrs)) == 1:
         return plan
     least = bytes_of_share(record_of(ctx.target.arch), ALL_COLUMNS // max(columns))
-    return plan.note(ARENA, replace(plan[ARENA], bytes=max(plan[ARENA].bytes, least)))
+    return plan.replace(arena=replace(plan.arena, bytes=max(plan.arena.bytes, least)))
 
 
 class _Allocate(TeamRewriter):
-    def __init__(self, plan: Plan, ctx: Context) -> None:
+    def __init__(self, plan: KernelPlan, ctx: Context) -> None:
         super().__init__(plan.body)
-        self.ctx, self.block = ctx, plan[BLOCK]
+        self.ctx, self.block = ctx, plan.block
         self.names = {str(v.name) for v in collect(plan.body, tirx.Var)}
         self.frames: list[_BlockColumns] = []
         #: Whether a thread comes here that has nothing to do with products.
@@ -87,7 +87,7 @@ class _Allocate(TeamRewriter):
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
         outer = self.copies
-        if s.attr_key == calls.ONLY and not is_shared(s):
+        if s.attr_key == ONLY and not is_shared(s):
             self.copies = not any(_asks(x, self.ctx) for x in collect(s.body, tirx.Evaluate))
         new = super().visit_AttrStmt(s)
         self.copies = outer
@@ -197,7 +197,7 @@ class _BlockColumns:
         accumulator = View.of(s.value.args[0])
         self.demanded.append(accumulator.buffer)
         plan = next((p for p in self.plans if p.problem.c.buffer.same_as(accumulator.buffer)), None)
-        at, more = self.starts.get(accumulator.buffer), dict[str, object]()
+        at, more = self.starts.get(accumulator.buffer), AttrDict()
         if plan is not None and at is not None:
             more = {PLACED: f"columns {at} to {at + plan.columns - 1} of tensor memory"}
         elif plan is not None and not plan.can_stay:

@@ -18,37 +18,35 @@ from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
+from tile_core.ir.attributes import Attrs
 from tile_core.ir.fresh_names import FreshNames
 from tile_core.ir.program import cluster_of
-from tile_core.ir.visit import StmtRewriter, annotation, collect, replace_for, role
+from tile_core.ir.visit import StmtRewriter, annotation, collect, map_statements, replace_for, role
 from tile_core.layout import StackedLayout
 from tile_core.layout.base import LayoutMap
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import COUNTED, OpCall, View, is_op, with_attributes
 from tile_core.passes.barrier_block import step_of
 from tile_core.records import dataclass
-from tile_core.simt.memory import arena
-from tile_core.simt.notes import ALIGNED, PIPELINE
-from tile_core.simt.pipelining.plan import ALIGN, ASKED_LAYOUT, LAYOUT, TRANSACTIONS
-from tile_core.simt.pipelining.writers import ASYNC
+from tile_core.simt.kernel_plan import KernelPlan
+from tile_core.simt.pipelining.plan import TRANSACTIONS
 from tile_core.simt.role_threads import is_shared
-from tile_cuda.ops.boxes import BULK, REASON, SLOT, SWIZZLE, slots_of
-from tile_cuda.ops.contiguous import BYTES, can_copy_bytes
+from tile_cuda.attributes import BULK_BYTES, REASON, SLOT, STORE, SWIZZLE, WANTED
+from tile_cuda.ops.boxes import BULK, slots_of
+from tile_cuda.ops.contiguous import can_copy_bytes
 from tile_cuda.ops.copy_bulk import Blocks, BulkCopy, can_copy_bulk
 from tile_cuda.ops.four_rows import FourRowGather, FourRowScatter, can_copy_rows, row_sides
-from tile_cuda.ops.store_bulk import ENDS, LASTS, STORE, BulkStore, can_store_bulk, sides
+from tile_cuda.ops.store_bulk import ENDS, LASTS, BulkStore, can_store_bulk, sides
 
 if TYPE_CHECKING:
     from tile_core.context import Context
-    from tile_core.passes.spine import Plan
 
 _MOVES = ("copy", "gather", "scatter", "atomic_tile")
-#: Attribute of a move that the option ``"auto"`` makes of boxes.
-WANTED = "bulk_wanted"
+_FORCED = (BulkCopy.name, BulkStore.name, FourRowGather.name, FourRowScatter.name)
 
 
-def choose_tma(plan: Plan, ctx: Context) -> Plan:
+def choose_tma(plan: KernelPlan, ctx: Context) -> KernelPlan:
     """Mark the copies and updates of global memory that use TMA, with layouts."""
     if not ctx.capabilities.has_async_copy(BULK):
         return plan
@@ -58,11 +56,12 @@ def choose_tma(plan: Plan, ctx: Context) -> Plan:
     body = rewriter.stmt(plan.body)
     if not rewriter.chosen:
         return plan.replace(body=body)
-    report = replace(plan[PIPELINE], slots={**plan[PIPELINE].slots, **rewriter.layouts})
-    return plan.replace(body=_Aligned(rewriter.aligns).stmt(body)).note(PIPELINE, report)
+    report = replace(plan.pipeline, slots={**plan.pipeline.slots, **rewriter.layouts})
+    body = map_statements(body, lambda s: _aligned(s, rewriter.aligns.get(s.buffer)), tirx.AllocBuffer)
+    return plan.replace(body=body, pipeline=report)
 
 
-def prefer_tma(plan: Plan, ctx: Context) -> Plan:
+def prefer_tma(plan: KernelPlan, ctx: Context) -> KernelPlan:
     """Mark the moves of a kernel with wgmma products, where ``"auto"`` means ``"always"``.
 
     On an H200, 51 of 54 such kernels (products dense, sparse and of 8-bit floats, attention) were faster with boxes, by
@@ -81,14 +80,14 @@ def is_wanted(call: OpCall, ctx: Context) -> bool:
 
 def is_forced(call: OpCall) -> bool:
     """Whether a call requests a bulk copy, whatever the options."""
-    return str(call.attrs.get("variant")) in (BulkCopy.name, BulkStore.name, FourRowGather.name, FourRowScatter.name)
+    return str(call.attrs.get(attributes.VARIANT)) in _FORCED
 
 
 def may_be_bytes(call: OpCall) -> bool:
     """Whether a copy that is not made of boxes may still be a bulk copy."""
     mine = BulkCopy.name if _loads(call) else BulkStore.name
-    hints = dict(call.attrs.get("hints") or {})
-    requested = call.attrs.get("variant", mine) == mine and not hints.get("disable_tma")
+    hints = dict(call.attrs.get(attributes.HINTS) or {})
+    requested = call.attrs.get(attributes.VARIANT, mine) == mine and not hints.get("disable_tma")
     return call.name == "copy" and requested and not Blocks.of(call).ranks
 
 
@@ -119,19 +118,19 @@ class _Frame:
 
 
 class _Choose(StmtRewriter):
-    def __init__(self, plan: Plan, ctx: Context) -> None:
-        self.safe_values = frozenset(map(str, plan.program.attrs.get("safe_values") or ()))
+    def __init__(self, plan: KernelPlan, ctx: Context) -> None:
+        self.safe_values = frozenset(map(str, plan.program.attrs.get(attributes.SAFE_VALUES) or ()))
         self.varying = Varying(plan.body)
         self.name = FreshNames(str(v.name) for v in collect(plan.body, tirx.Var))
         self.frames: list[_Frame] = []
         self.loops = 0
-        self.ctx, self.aligned, self.asked = ctx, plan[ALIGNED], plan.program.layouts
+        self.ctx, self.aligned, self.asked = ctx, plan.aligned, plan.program.layouts
         self.announced = [
             step.barrier for step in map(step_of, collect(plan.body, tirx.Evaluate)) if step and step.name == "announce"
         ]
-        self.rings: Mapping[Any, BufferVar] = plan[PIPELINE].versions
+        self.rings: Mapping[Any, BufferVar] = plan.pipeline.versions
         #: Layouts of tiles, and of the slots of rings.
-        self.layouts: dict[Any, LayoutMap] = dict(plan[PIPELINE].slots)
+        self.layouts: dict[Any, LayoutMap] = dict(plan.pipeline.slots)
         self.aligns: dict[Any, int] = {}
         self.chosen = 0
         self.viewed = {v for d in collect(plan.body, tirx.DeclBuffer) for v in collect(d.data, tirx.Var)}
@@ -152,7 +151,7 @@ class _Choose(StmtRewriter):
     def visit_For(self, s: Stmt) -> Stmt:
         self.ranges.bind(s.loop_var, ir.Range.from_min_extent(s.min, s.extent), True)
         if role(s) == "grid":
-            self.cluster.axes[int(annotation(s, nodes.AXIS))] = s.loop_var
+            self.cluster.axes[int(annotation(s, attributes.AXIS))] = s.loop_var
             self.frames.append(_Frame())
             new = super().visit_For(s)
             return replace_for(new, self.frames.pop().around(new.body))
@@ -189,7 +188,7 @@ class _Choose(StmtRewriter):
             new = super().visit_AttrStmt(s)
             self.loops = outer
             return tirx.AttrStmt(s.node, s.attr_key, s.value, self.frames.pop().around(new.body), s.span)
-        mine = list(s.node) if s.attr_key == calls.MANAGED else []
+        mine = list(s.node) if s.attr_key == attributes.MANAGED else []
         self.managed += mine
         new = super().visit_AttrStmt(s)
         del self.managed[len(self.managed) - len(mine) :]
@@ -233,7 +232,7 @@ class _Choose(StmtRewriter):
         frame.last.append(calls.only(leader, calls.barrier_drop(barrier, zero)))
         copy = nodes.tile_call(
             call.name, [*s.value.args, nodes.region(barrier, [zero], [1])],
-            {**call.attrs, ASYNC: TRANSACTIONS, **_kept(answer)},
+            {**call.attrs, attributes.ASYNC: TRANSACTIONS, **_kept(answer)},
         )  # fmt: skip
         size = prod(dst.extents) * DTYPES[dst.dtype].bits // 8
         issued = nodes.seq([calls.barrier_expect(barrier, zero, size), tirx.Evaluate(copy, s.span)])
@@ -263,7 +262,7 @@ class _Choose(StmtRewriter):
     def counted(self, s: Stmt, call: OpCall, tile: View, answer: Accept) -> Stmt:
         """Return a copy whose bytes a barrier of the program counts."""
         barrier = call.args[-1]
-        copy = with_attributes(s, {ASYNC: TRANSACTIONS, **_kept(answer)})
+        copy = with_attributes(s, {attributes.ASYNC: TRANSACTIONS, **_kept(answer)})
         size = nodes.int_const(prod(tile.extents) * DTYPES[tile.dtype].bits // 8)
         announced = calls.barrier_announce(barrier.buffer, barrier.mins[0], size, s.span)
         own = any(barrier.buffer.same_as(b) for b in self.announced)
@@ -272,9 +271,9 @@ class _Choose(StmtRewriter):
     def keep(self, call: OpCall, tile: View, answer: Accept) -> None:
         """Note what a copy needs of its tile."""
         self.chosen += 1
-        slots, layout = self.slots(call, tile), answer.facts[LAYOUT]
+        slots, layout = self.slots(call, tile), answer.facts[attributes.LAYOUT]
         self.layouts.setdefault(tile.buffer, StackedLayout(layout, slots) if slots else layout)
-        self.aligns[tile.buffer] = max(self.aligns.get(tile.buffer, 1), int(answer.facts[ALIGN]))
+        self.aligns[tile.buffer] = max(self.aligns.get(tile.buffer, 1), int(answer.facts[attributes.ALIGN]))
 
     def slots(self, call: OpCall, tile: View) -> int:
         """Return how many tiles a buffer of the program holds; 0 for other buffers."""
@@ -328,22 +327,17 @@ class _Choose(StmtRewriter):
         asked = self.layouts.get(tile.buffer, self.asked.get(tile.name if ring is None else str(ring.name)))
         if slots and isinstance(asked, StackedLayout):
             asked = asked.inner
-        facts = {ASKED_LAYOUT: asked, SLOT: 2 if ring is not None else slots or None}
+        facts = {attributes.ASKED_LAYOUT: asked, SLOT: 2 if ring is not None else slots or None}
         attrs = {**call.attrs, **{name: fact for name, fact in facts.items() if fact is not None}}
         return replace(call, attrs=attrs)
 
 
-class _Aligned(StmtRewriter):
-    """Aligns the allocations of tiles."""
-
-    def __init__(self, aligns: Mapping[Any, int]) -> None:
-        self.aligns = aligns
-
-    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
-        align = self.aligns.get(s.buffer)
-        if align is None:
-            return s
-        return tirx.AllocBuffer(s.buffer, {**dict(s.annotations or {}), arena.ALIGN: nodes.int_const(align)}, s.span)
+def _aligned(s: Stmt, align: int | None) -> Stmt:
+    """Return the allocation of a tile with an alignment in bytes."""
+    if align is None:
+        return s
+    given = {**dict(s.annotations or {}), attributes.ALIGNMENT: nodes.int_const(align)}
+    return tirx.AllocBuffer(s.buffer, given, s.span)
 
 
 class _Prefer(StmtRewriter):
@@ -374,7 +368,7 @@ def _is_one(s: Stmt) -> bool:
     if not _moves(s):
         return False
     call = OpCall.decode(s)
-    return tuple(v.scope for v in _sides(call)) == ("shared", "global") and ASYNC not in call.attrs
+    return tuple(v.scope for v in _sides(call)) == ("shared", "global") and attributes.ASYNC not in call.attrs
 
 
 def _sides(call: OpCall) -> tuple[View, View]:
@@ -385,9 +379,9 @@ def _sides(call: OpCall) -> tuple[View, View]:
     return (second, first) if _loads(call) else (first, second)
 
 
-def _kept(answer: Accept) -> dict[str, object]:
+def _kept(answer: Accept) -> Attrs:
     """Return the attributes that the lowering of a copy needs."""
-    return {name: answer.facts[name] for name in (SWIZZLE, BYTES) if name in answer.facts}
+    return {name: answer.facts[name] for name in (SWIZZLE, BULK_BYTES) if name in answer.facts}
 
 
 def _loads(call: OpCall) -> bool:

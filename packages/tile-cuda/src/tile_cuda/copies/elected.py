@@ -17,19 +17,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tile_core.analysis.affine import linear_form
 from tile_core.analysis.point import Point
-from tile_core.analysis.proofs import linear_parts
 from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Node, Stmt, Var
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.visit import StmtRewriter, collect
-from tile_core.simt.notes import BLOCK
+from tile_core.simt.kernel_plan import KernelPlan
 from tile_cuda.ptx.bulk import ELECT, LOADS
 
 if TYPE_CHECKING:
     from tile_core.context import Context
-    from tile_core.passes.spine import Plan
 
 WARP, WARP_BITS = 32, 5
 SHUFFLE = "shfl_sync_idx_b32"
@@ -38,11 +37,11 @@ _AROUND = ("barrier_expect", "barrier_announce", "barrier_wait")
 """Calls that may stand beside loads: any one thread may execute them, the one that issues the loads."""
 
 
-def elect_issuers(plan: Plan, ctx: Context) -> Plan:
+def elect_issuers(plan: KernelPlan, ctx: Context) -> KernelPlan:
     """Let an elected thread issue the bulk loads of its warp's first thread."""
     if not any(_is_load(c) for c in collect(plan.body, ir.Call)):
         return plan
-    block = plan[BLOCK]
+    block = plan.block
     new = _Elected(plan.body, block.thread, block.count).stmt(plan.body)
     return plan if new is plan.body else plan.replace(body=new)
 
@@ -125,10 +124,9 @@ def _numbers(body: Stmt, thread: Var) -> dict[Any, int]:
         names = [v for v in set(collect(bind.value, tirx.Var)) if v in found]
         if len(names) != 1 or bind.var.same_as(thread):
             continue
-        parts = linear_parts(bind.value, names)
-        known = [nodes.as_int(x) for x in parts]
-        if len(known) == 2 and known[0] == 1 and isinstance(known[1], int):
-            found[bind.var] = found[names[0]] - known[1]
+        form = linear_form(bind.value, names)
+        if form is not None and form.steps == (1,) and isinstance(first := nodes.as_int(form.rest), int):
+            found[bind.var] = found[names[0]] - first
     return found
 
 
@@ -158,4 +156,4 @@ def _name(s: Stmt) -> str:
 
 
 def _is_load(c: Any) -> bool:
-    return bool(nodes.is_tile_call(c, "instruction")) and str(c.attrs["name"]) in LOADS
+    return bool(nodes.is_tile_call(c, "instruction")) and str(c.attrs[attributes.NAME]) in LOADS

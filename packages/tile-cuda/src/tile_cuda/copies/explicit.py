@@ -12,20 +12,19 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Stmt
 from tile_core.errors.ops import BadBarrier, ScopeNotAllowed
 from tile_core.ir import calls, nodes
+from tile_core.ir.attributes import ASYNC, ONLY, SAFE_VALUES, VARIANT, Attrs
 from tile_core.ir.visit import StmtRewriter, collect, role
 from tile_core.lowering.variant import Accept
 from tile_core.ops import operands
 from tile_core.ops.base import OpCall, is_op, with_attributes
 from tile_core.ops.copy import copy
-from tile_core.simt.notes import ALIGNED
-from tile_core.simt.pipelining.writers import ASYNC
-from tile_cuda.ops.boxes import REASON
+from tile_core.simt.kernel_plan import KernelPlan
+from tile_cuda.attributes import REASON
 from tile_cuda.ops.copy_async import EXPLICIT, AsyncCopy, can_copy
 from tile_cuda.vocabulary.barriers import builder_in_launch
 
 if TYPE_CHECKING:
     from tile_core.context import Context
-    from tile_core.passes.spine import Plan
     from tile_core.values.value import Tile
 
 MOST_PENDING = 7
@@ -92,7 +91,7 @@ def ptx_wait_group(num: int = 0) -> None:
     builder.emit(calls.async_wait(pending, builder.span()))
 
 
-def begin_explicit_copies(plan: Plan, ctx: Context) -> Plan:
+def begin_explicit_copies(plan: KernelPlan, ctx: Context) -> KernelPlan:
     """Mark the copies that a program waits for itself, and end their groups.
 
     Raises
@@ -106,10 +105,10 @@ def begin_explicit_copies(plan: Plan, ctx: Context) -> Plan:
 
 
 class _Begin(StmtRewriter):
-    def __init__(self, plan: Plan, ctx: Context) -> None:
-        self.ctx, self.aligned = ctx, plan[ALIGNED]
+    def __init__(self, plan: KernelPlan, ctx: Context) -> None:
+        self.ctx, self.aligned = ctx, plan.aligned
         self.annotated = frozenset(map(str, plan.program.layouts))
-        self.safe_values = frozenset(map(str, plan.program.attrs.get("safe_values") or ()))
+        self.safe_values = frozenset(map(str, plan.program.attrs.get(SAFE_VALUES) or ()))
         self.around: list[str] = []
         #: Copies whose group the program ends.
         self.grouped = {s for seq in collect(plan.body, tirx.SeqStmt) for s in _grouped(list(seq.seq))}
@@ -122,7 +121,7 @@ class _Begin(StmtRewriter):
         return new
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
-        mine = ["only the threads of a role would wait for it"] if s.attr_key == calls.ONLY else []
+        mine = ["only the threads of a role would wait for it"] if s.attr_key == ONLY else []
         self.around += mine
         new = super().visit_AttrStmt(s)
         del self.around[len(self.around) - len(mine) :]
@@ -137,20 +136,20 @@ class _Begin(StmtRewriter):
             return s
         call = OpCall.decode(s)
         reason, facts = self.answer(call)
-        more = {REASON: reason} if reason else {ASYNC: EXPLICIT, **facts}
+        more: Attrs = {REASON: reason} if reason else {ASYNC: EXPLICIT, **facts}
         copied = with_attributes(s, more)
         return copied if reason or s in self.grouped else nodes.seq([copied, calls.async_commit()])
 
-    def answer(self, call: OpCall) -> tuple[str, dict[str, object]]:
+    def answer(self, call: OpCall) -> tuple[str, Attrs]:
         """Return why a copy cannot use ``cp.async``, or the attributes that its lowering needs."""
         if self.around:
             return self.around[-1], {}
         src = call.args[0]
         if src.name in self.annotated or src.name in self.safe_values:
             return f"{src.name} is annotated", {}
-        plain = OpCall(call.name, call.args, {k: v for k, v in call.attrs.items() if k != "variant"}, call.where)
+        plain = OpCall(call.name, call.args, {k: v for k, v in call.attrs.items() if k != VARIANT}, call.where)
         found = can_copy(plain, self.ctx, self.aligned)
-        return ("", dict(found.facts)) if isinstance(found, Accept) else (found.reason, {})
+        return ("", found.facts) if isinstance(found, Accept) else (found.reason, {})
 
 
 def _grouped(statements: list[Stmt]) -> list[Stmt]:
@@ -177,4 +176,4 @@ def _is_one(s: Stmt) -> bool:
     if not is_op(s) or not nodes.is_tile_call(s.value, "copy"):
         return False
     attrs = OpCall.decode(s).attrs
-    return attrs.get("variant") == AsyncCopy.name and ASYNC not in attrs
+    return attrs.get(VARIANT) == AsyncCopy.name and ASYNC not in attrs

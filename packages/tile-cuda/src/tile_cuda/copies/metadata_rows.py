@@ -12,17 +12,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tile_core.compat.types import BufferVar, Stmt
-from tile_core.ir.visit import StmtRewriter
+from tile_core.compat.types import Stmt
+from tile_core.ir.attributes import TRANSPOSE_E
+from tile_core.ir.visit import map_statements
 from tile_core.ops.base import OpCall, is_op, with_attributes
 from tile_core.simt.variant import SimtCall
-from tile_cuda.ops.boxes import ACROSS
+from tile_cuda.attributes import ACROSS
 
 if TYPE_CHECKING:
-    from tile_core.passes.spine import Plan
+    from tile_core.simt.kernel_plan import KernelPlan
 
 
-def permute_metadata(plan: Plan, products: Sequence[SimtCall]) -> Plan:
+def permute_metadata(plan: KernelPlan, products: Sequence[SimtCall]) -> KernelPlan:
     """Mark copies of such metadata as read across rows.
 
     Parameters
@@ -30,16 +31,11 @@ def permute_metadata(plan: Plan, products: Sequence[SimtCall]) -> Plan:
     products
         Products of the program on wgmma instructions.
     """
-    tiles = {x.args[1].buffer for x in products if x.name == "gemm_sp" and bool(x.attrs["transpose_E"])}
-    return plan.replace(body=_Across(tiles).stmt(plan.body)) if tiles else plan
+    tiles = {x.args[1].buffer for x in products if x.name == "gemm_sp" and bool(x.attrs[TRANSPOSE_E])}
 
-
-class _Across(StmtRewriter):
-    def __init__(self, tiles: set[BufferVar]) -> None:
-        self.tiles = tiles
-
-    def visit_Evaluate(self, s: Stmt) -> Stmt:
+    def across(s: Stmt) -> Stmt:
         call = OpCall.decode(s) if is_op(s) else None
-        if call is None or call.name != "copy" or call.args[1].buffer not in self.tiles:
-            return s
-        return with_attributes(s, {ACROSS: 1})
+        copies = call is not None and call.name == "copy" and call.args[1].buffer in tiles
+        return with_attributes(s, {ACROSS: 1}) if copies else s
+
+    return plan.replace(body=map_statements(plan.body, across)) if tiles else plan

@@ -20,27 +20,26 @@ from typing import TYPE_CHECKING
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Stmt
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import StmtRewriter, collect
 from tile_core.lowering.variant import Reject
 from tile_core.ops.base import OpCall, View, is_op, with_attributes
+from tile_core.simt.kernel_plan import KernelPlan
 from tile_core.simt.memory.alignment import strides_of
-from tile_core.simt.notes import PIPELINE
 from tile_core.simt.pipelining.async_products import accumulator_of, products_of
-from tile_core.simt.pipelining.multicast import HALVES, ChosenCluster, Shared
+from tile_core.simt.pipelining.multicast import ChosenCluster, Shared
 from tile_core.simt.pipelining.schedule import Each
+from tile_cuda.attributes import APART, CTA_GROUP
 from tile_cuda.cost.kernel import worth_pairs
 from tile_cuda.machine import LINE, Machine, machine_of
-from tile_cuda.ops.gemm_tensor import APART, requests_tensor_memory
+from tile_cuda.ops.gemm_tensor import requests_tensor_memory
 from tile_cuda.ops.product_cost import lines_of_row
 from tile_cuda.ops.tensor_plan import LANES, MOST_COLUMNS
 from tile_cuda.target import TCGEN05, WARP
-from tile_cuda.vocabulary.products import GROUP
 
 if TYPE_CHECKING:
     from tile_core.context import Context
     from tile_core.errors.base import Where
-    from tile_core.passes.spine import Plan
 
 LOADED_IN_A_CLOCK = 50
 """Bytes that TMA loads into the shared memory of a multiprocessor, measured on an H200 without multicast."""
@@ -57,12 +56,12 @@ four of them, which is not measured. With more persistent blocks the last cluste
 def choose_cluster(shared: Shared, ctx: Context) -> ChosenCluster | Reject:
     """Return the cluster of a product's blocks, or why each loads for itself."""
     option = ctx.options.clusters
-    if option == "never" and GROUP not in shared.product.attrs and shared.offers:
+    if option == "never" and CTA_GROUP not in shared.product.attrs and shared.offers:
         return Reject('the option clusters is "never"')
     if option == "auto" and not ctx.capabilities.fact(TCGEN05) and shared.offers:
         return _of_lines(shared, machine_of(ctx.target.arch))
     count = option if isinstance(option, int) else PAIR
-    if option == "pairs" or int(shared.product.attrs.get(GROUP, 1)) == PAIR:
+    if option == "pairs" or int(shared.product.attrs.get(CTA_GROUP, 1)) == PAIR:
         return _pairs(shared, ctx)
     if not shared.offers:
         return Reject(shared.because())
@@ -95,16 +94,16 @@ def _of_lines(shared: Shared, machine: Machine) -> ChosenCluster | Reject:
     return ChosenCluster(best, "warp", WARP)
 
 
-def explain_pairs(plan: Plan, ctx: Context) -> Plan:
+def explain_pairs(plan: KernelPlan, ctx: Context) -> KernelPlan:
     """Attach to products that request pairs of blocks why their loop has none."""
     asking = (s for s in collect(plan.body, tirx.Evaluate) if _is_apart(s))
     return plan.replace(body=_Explain(plan).stmt(plan.body)) if any(asking) else plan
 
 
 class _Explain(StmtRewriter):
-    def __init__(self, plan: Plan) -> None:
-        self.reports = plan[PIPELINE].loops
-        self.clustered, self.several = "cluster" in plan.program.attrs, len(products_of(plan.body)) > 1
+    def __init__(self, plan: KernelPlan) -> None:
+        self.reports = plan.pipeline.loops
+        self.clustered, self.several = attributes.CLUSTER in plan.program.attrs, len(products_of(plan.body)) > 1
         self.around: list[Where | None] = []
 
     def visit_For(self, s: Stmt) -> Stmt:
@@ -134,7 +133,7 @@ class _Explain(StmtRewriter):
 def _is_apart(s: Stmt) -> bool:
     """Whether a product requests pairs of blocks and has none."""
     attrs = dict(s.value.attrs or {}) if is_op(s) else {}
-    return GROUP in attrs and HALVES not in attrs
+    return CTA_GROUP in attrs and attributes.HALVES not in attrs
 
 
 def _pairs(shared: Shared, ctx: Context) -> ChosenCluster | Reject:

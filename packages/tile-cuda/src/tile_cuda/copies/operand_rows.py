@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Stmt
-from tile_core.ir.visit import StmtRewriter, collect
+from tile_core.ir.visit import collect, map_statements
 from tile_core.ops import copy_to_block
 from tile_core.ops.base import OpCall, View, is_op, with_attributes
-from tile_cuda.ops.boxes import READABLE_ROWS
+from tile_cuda.attributes import READABLE_ROWS
 from tile_cuda.ops.warpgroup_plan import WarpgroupPlan
 
 if TYPE_CHECKING:
-    from tile_core.passes.spine import Plan
+    from tile_core.simt.kernel_plan import KernelPlan
 
 
-def require_readable_rows(plan: Plan, products: Sequence[WarpgroupPlan]) -> Plan:
+def require_readable_rows(plan: KernelPlan, products: Sequence[WarpgroupPlan]) -> KernelPlan:
     """Attach to all calls with operands of products the row lengths that these can read.
 
     Parameters
@@ -40,7 +40,7 @@ def require_readable_rows(plan: Plan, products: Sequence[WarpgroupPlan]) -> Plan
     if not found:
         return plan
     _follow_copies(plan.body, found)
-    return plan.replace(body=_RequireRows(found).stmt(plan.body))
+    return plan.replace(body=map_statements(plan.body, lambda s: _required(s, found)))
 
 
 def _narrow(found: dict[BufferVar, int], buffer: BufferVar, sum_of: int) -> bool:
@@ -60,12 +60,9 @@ def _follow_copies(body: Stmt, found: dict[BufferVar, int]) -> None:
         pass
 
 
-class _RequireRows(StmtRewriter):
-    def __init__(self, rows: dict[BufferVar, int]) -> None:
-        self.rows = rows
-
-    def visit_Evaluate(self, s: Stmt) -> Stmt:
-        if not is_op(s):
-            return s
-        rows = [self.rows.get(x.buffer, 0) if isinstance(x, View) else 0 for x in OpCall.decode(s).args]
-        return with_attributes(s, {READABLE_ROWS: rows}) if any(rows) else s
+def _required(s: Stmt, known: dict[BufferVar, int]) -> Stmt:
+    """Return a call with the row lengths that products of its tiles can read."""
+    if not is_op(s):
+        return s
+    rows = [known.get(x.buffer, 0) if isinstance(x, View) else 0 for x in OpCall.decode(s).args]
+    return with_attributes(s, {READABLE_ROWS: rows}) if any(rows) else s

@@ -16,9 +16,10 @@ from tile_core.ir.visit import collect, role
 from tile_core.lowering.tilings import Workload
 from tile_core.lowering.variant import Reject
 from tile_core.passes.performance import PerformanceNote
-from tile_core.simt.notes import ARENA, PIPELINE
+from tile_core.simt.kernel_plan import KernelPlan
 from tile_core.simt.pipelining.async_products import products_of
 from tile_core.simt.pipelining.plan import stages_of as asked_of
+from tile_core.simt.pipelining.schedule import Arrival, Schedule
 from tile_core.tiling.workload import workload_of
 from tile_cuda.cost.kernel import TileKernel, stages_of
 from tile_cuda.cost.tilings import SCORES, Instructions, is_chain, kernel_of
@@ -29,7 +30,6 @@ from tile_cuda.target import WGMMA
 if TYPE_CHECKING:
     from tile_core.context import Context
     from tile_core.passes.lower_ops import OpChoice
-    from tile_core.passes.spine import Plan
 
 FAR = 1.36
 """Times of the best estimate from which there is a warning. Of 340 kernels timed on H100, all 214 that took more than
@@ -45,15 +45,15 @@ _OF_WARPGROUPS = "cuda.wgmma"
 """What names of variants begin with that multiply on instructions of warpgroups."""
 
 
-def note_slow(plan: Plan, ctx: Context) -> Plan:
+def note_slow(plan: KernelPlan, ctx: Context) -> KernelPlan:
     """Add a performance note if other tiles are estimated to be far faster."""
-    loop = _loop(plan) if machine_of(ctx.target.arch).measured and ctx.capabilities.fact(WGMMA) else None
+    loop = loop_of(plan) if machine_of(ctx.target.arch).measured and ctx.capabilities.fact(WGMMA) else None
     workload = None if loop is None else workload_of(plan.program, {})
-    found = None if workload is None else compiled(workload, plan, ctx)
+    found = compiled(workload, plan, ctx) if workload is not None and _work(workload) >= LEAST else None
     if loop is None or workload is None or found is None:
         return plan
     text = advice(found, list(better(workload, _matrices(plan), ctx)))
-    (made,) = plan[PIPELINE].loops
+    (made,) = plan.pipeline.loops
     if text and not made.stages and made.kept and asked_of(loop) > 1:
         text = "loop not pipelined: {} is not prefetched: {}".format(*made.kept[0])
     return plan.replace(slow=(*plan.slow, PerformanceNote("tiles", text))) if text else plan
@@ -75,22 +75,21 @@ def advice(found: TileKernel, others: list[TileKernel]) -> str:
     )
 
 
-def compiled(workload: Workload, plan: Plan, ctx: Context) -> TileKernel | None:
-    """Return the compiled kernel of a large launch; ``None`` if it is not covered."""
+def compiled(workload: Workload, plan: KernelPlan, ctx: Context) -> TileKernel | None:
+    """Return the compiled kernel of a launch; ``None`` if it is not covered."""
     # Overlapped loops have copies of a product before and after.
     choices: dict[object, OpChoice] = {c.call.where: c for c in reversed(plan.choices) if c.call.name in _MEASURED}
     made = [_instructions(c) for c in reversed(choices.values())]
-    work = workload.blocks * sum(p.m * p.n * p.k * p.trips for p in workload.products)
-    if work < LEAST or len(made) != len(workload.products) or not (len(made) == 1 or _is_chain(workload)):
+    if len(made) != len(workload.products) or not (len(made) == 1 or _is_chain(workload)):
         return None
     given = [one for one in made if one is not None]
     found = kernel_of(workload, ctx, given) if len(given) == len(made) else None
     if found is None or isinstance(found, Reject):
         return None
-    (loop,) = plan[PIPELINE].loops
+    (loop,) = plan.pipeline.loops
     rejected = (r for c in choices.values() for r in c.selection.rejected if r.name.startswith(_OF_WARPGROUPS))
     refused = next((r.reason for r in rejected), "")
-    return replace(found, stages=loop.stages or 1, shared=plan[ARENA].bytes, refused=refused)
+    return replace(found, stages=loop.stages or 1, shared=plan.arena.bytes, refused=refused)
 
 
 def better(workload: Workload, matrices: list[tuple[int, int, int]], ctx: Context) -> Iterator[TileKernel]:
@@ -126,13 +125,13 @@ def better(workload: Workload, matrices: list[tuple[int, int, int]], ctx: Contex
             yield kernel
 
 
-def _loop(plan: Plan) -> tirx.For | None:
+def loop_of(plan: KernelPlan) -> tirx.For | None:
     """Return the loop of a launch that estimates cover, or ``None``.
 
     They are about kernels with one pipelined loop, which copies, and in which all products stand, each once in an
     iteration. How many iterations there are depends on nothing but the block.
     """
-    body, made = plan.program.func.body, plan[PIPELINE].loops
+    body, made = plan.program.func.body, [r for r in plan.pipeline.loops if not _hands_over(r.schedule)]
     loops = collect(body, tirx.For)
     pipelined, grid = ([s for s in loops if role(s) == kind] for kind in ("pipelined", "grid"))
     if len(pipelined) != 1 or len(made) != 1 or not all(isinstance(s.extent, tirx.IntImm) for s in grid):
@@ -146,6 +145,15 @@ def _loop(plan: Plan) -> tirx.For | None:
     if any(v not in ranges.variables for v in collect(loop.extent, tirx.Var)):
         return None
     return None if not made[0].stages and asked_of(loop) > 1 and not made[0].kept else loop
+
+
+def _hands_over(schedule: Schedule | None) -> bool:
+    """Whether a schedule is that of accumulators, which an MMA warp hands over (`mma_warp.py`)."""
+    return schedule is not None and any(isinstance(g.completion, Arrival) for g in schedule.groups)
+
+
+def _work(workload: Workload) -> int:
+    return workload.blocks * sum(p.m * p.n * p.k * p.trips for p in workload.products)
 
 
 def _is_chain(workload: Workload) -> bool:
@@ -165,7 +173,7 @@ def _instructions(choice: OpChoice) -> Instructions | None:
     return ("wgmma" if variant.name.startswith(_OF_WARPGROUPS) else ""), made.split
 
 
-def _matrices(plan: Plan) -> list[tuple[int, int, int]]:
+def _matrices(plan: KernelPlan) -> list[tuple[int, int, int]]:
     """Return the matrices of tensors whose sizes are known, see `better`."""
     shapes = (nodes.shape_of(v) for v in plan.program.func.params if tirx.is_buffer_var(v))
     known = (tuple(map(int, s)) for s in shapes if len(s) > 1 and all(isinstance(n, int) for n in s))

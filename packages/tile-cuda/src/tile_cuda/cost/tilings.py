@@ -8,6 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from tile_core.dtypes import DTYPES
+from tile_core.ir.attributes import POLICY
 from tile_core.lowering.tilings import TiledProduct, TileShape, TilingEstimate, Workload
 from tile_core.lowering.variant import Reject
 from tile_core.numerics.levels import FAST, STRICT
@@ -137,7 +138,7 @@ def _instructions(p: TiledProduct, threads: int, unit: str) -> Instructions | Re
     if p.m % ROWS or threads % WARPGROUP or (unit == "tcgen05" and threads != WARPGROUP):
         unit = ""
     is_held = p.scopes[0] == "local.fragment"
-    policy = int(GemmWarpPolicy.FullRow) if is_held else int(str(p.attrs.get("policy", 0)))
+    policy = int(GemmWarpPolicy.FullRow) if is_held else int(str(p.attrs.get(POLICY, 0)))
     if unit == "tcgen05":
         fits = p.n * max(1, p.m // 128) <= _TENSOR_COLUMNS
         return (unit, WarpPartition(1, 1, 1, 1)) if fits else Reject(f"{p.m} x {p.n} accumulators exceed tensor memory")

@@ -7,28 +7,31 @@ from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt
-from tile_core.emit.c_family import CFamilyEmitter
+from tile_core.emit.kernel_printer import KernelPrinter
 from tile_core.emit.text import UNARY, wrapped
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ops.base import OpCall, View
 
 _FORMATS = {
     "bool": "%d", "int8": "%d", "int16": "%d", "int32": "%d", "int64": "%lld", "uint8": "%u", "uint16": "%u",
     "uint32": "%u", "uint64": "%llu", "float16": "%.9g", "bfloat16": "%.9g", "float32": "%.9g", "float64": "%.17g",
 }  # fmt: skip
+#: Begins the text of a failed assertion; the emulator's model of CUDA knows it, too.
+ASSERTED = "device assertion failed: "
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "%": "%%"}
 
 
-class DebugStatements(CFamilyEmitter):
+class DebugStatements(KernelPrinter):
     """Writes prints and assertions."""
 
     def write_print(self, s: Stmt) -> None:
         """Write a print statement; a tile prints one element after another."""
         call = OpCall.decode(s)
-        args = iter(call.args)
-        text = ""
-        values: list[str] = []
-        for literal, field, _, _ in string.Formatter().parse(str(call.attrs["format"])):
+        at, values = self._location(call)
+        args = iter(call.args[len(values) :])
+        text = f"{at}, thread %u: " if at else ""
+        values = [*values, self._thread()] if at else []
+        for literal, field, _, _ in string.Formatter().parse(str(call.attrs[attributes.FORMAT])):
             text += _escaped(literal)
             if field is None:
                 continue
@@ -42,10 +45,24 @@ class DebugStatements(CFamilyEmitter):
                 values.append(self._shown(arg))
         self._printf(text, values)
 
+    def _location(self, call: OpCall) -> tuple[str, list[str]]:
+        """Return the format of a statement's location, and its values."""
+        count = int(call.attrs.get(attributes.LOCATED, 0))
+        args, text = iter(call.args[:count]), ""
+        for literal, field, _, _ in string.Formatter().parse(str(call.attrs.get(attributes.AT, ""))):
+            text += _escaped(literal) + ("" if field is None else _FORMATS[nodes.dtype_of(next(args))])
+        return text, [self._shown(a) for a in call.args[:count]]
+
+    def _thread(self) -> str:
+        """Return the number of the thread in its block."""
+        x, y, z = self.launch.block
+        terms = ["threadIdx.x"] + [f"threadIdx.y * {x}u"] * (y > 1 or z > 1) + [f"threadIdx.z * {x * y}u"] * (z > 1)
+        return " + ".join(terms)
+
     def _elements(self, view: View) -> None:
         def element(*indices: Any) -> Any:
             load = nodes.load(view.buffer, view.spread(indices))
-            return tirx.Evaluate(nodes.tile_call("print", [load], {"format": " {}"}))
+            return tirx.Evaluate(nodes.tile_call("print", [load], {attributes.FORMAT: " {}"}))
 
         self.stmt(nodes.nest(view.shape, element, "serial"))
 
@@ -61,13 +78,13 @@ class DebugStatements(CFamilyEmitter):
     def write_device_assert(self, s: Stmt) -> None:
         """Write a branch that names the assertion and stops the kernel."""
         call = OpCall.decode(s)
-        message = _escaped(str(call.attrs["message"]) or "the condition is false")
-        location = "" if call.where is None else _escaped(f"{call.where.file}:{call.where.line}: ")
-        condition = self.bare(call.args[0])
+        at, values = self._location(call)
+        if not at:
+            at = "" if call.where is None else _escaped(str(call.where))
+        message = _escaped(str(call.attrs[attributes.MESSAGE]) or "the condition is false")
+        condition = self.bare(call.args[len(values)])
         with self.writer.block(f"if (!{wrapped(condition, UNARY)})"):
-            at = "blockIdx.x, blockIdx.y, blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z"
-            form = f"{location}{message} (block %u %u %u, thread %u %u %u)\\n"
-            self.writer.line(f"printf({_quoted(form)}, {at});")
+            self._printf(f"{ASSERTED}{message} ({at}, thread %u)\\n", [*values, self._thread()])
             self.writer.line("__trap();")
 
 

@@ -24,7 +24,7 @@ from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.emit.c_family import CFamilyEmitter
 from tile_core.emit.expressions import WRAPPING
 from tile_core.emit.text import UNARY, Text, infix, wrapped
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import annotation
 
 _SHIFTS = ("/", ">>")
@@ -66,7 +66,7 @@ class MaskedShifts(CFamilyEmitter):
 
     def write_For(self, s: Stmt) -> None:
         """Write a counted loop."""
-        written_out = s.kind == tirx.ForKind.UNROLLED and annotation(s, "tile.unroll_factor") is None
+        written_out = s.kind == tirx.ForKind.UNROLLED and annotation(s, attributes.UNROLL_FACTOR) is None
         if not written_out or not isinstance(s.extent, tirx.IntImm):
             self._varying.add(s.loop_var)
         super().write_For(s)

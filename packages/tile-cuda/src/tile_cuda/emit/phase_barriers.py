@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tile_core.compat.types import Stmt
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_cuda.ptx.bulk import COMMIT, WAIT, wait_name
 from tile_cuda.ptx.tensor import COMMIT as PRODUCTS_ARRIVE
 from tile_cuda.ptx.tensor import COMMIT_TO
@@ -52,7 +52,7 @@ class PhaseBarriers(_Printer):
 
     def write_cluster_arrive(self, s: Stmt) -> None:
         """Arrive at the barrier of the cluster."""
-        relaxed = calls.RELAXED in (s.value.attrs or {})
+        relaxed = attributes.RELAXED in (s.value.attrs or {})
         self._instruction(f"barrier_cluster_arrive_{'relaxed' if relaxed else 'release'}", s)
 
     def write_cluster_wait(self, s: Stmt) -> None:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tile_core.abi.kernel_text import ParamFact
-from tile_core.analysis.proofs import linear_parts
+from tile_core.analysis.affine import linear_form
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.emit.kernel import Launch
@@ -18,6 +18,7 @@ from tile_core.emit.kernel_printer import KernelPrinter, bits_of
 from tile_core.emit.text import UNARY, Text, infix, wrapped
 from tile_core.errors.base import InternalError
 from tile_core.ir import calls, nodes
+from tile_core.ir.attributes import BYTES, NAME, UNROLL_FACTOR, UPDATED
 from tile_core.ir.visit import annotation, collect
 from tile_core.numerics.codecs import encode
 from tile_core.numerics.levels import STANDARD
@@ -32,6 +33,7 @@ from tile_cuda.emit.phase_barriers import PhaseBarriers
 from tile_cuda.emit.warp import WarpCalls
 from tile_cuda.ptx import TABLE, instruction, prelude
 from tile_cuda.ptx.bulk import SEND_BYTES
+from tile_cuda.ptx.instruction import CHUNKS
 from tile_cuda.ptx.memory import MOST_OPEN
 from tile_cuda.ptx.registers import is_set_name
 
@@ -157,8 +159,8 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
     def accessed_buffers(self, call: Call) -> list[tuple[Any, int]]:
         """Return buffers that a call accesses, with the bytes that it accesses at a time."""
         found = super().accessed_buffers(call)
-        if nodes.is_tile_call(call, "instruction") and str(call.attrs["name"]) in TABLE:
-            for operand, arg in zip(TABLE[str(call.attrs["name"])].parameters, call.args, strict=False):
+        if nodes.is_tile_call(call, "instruction") and str(call.attrs[NAME]) in TABLE:
+            for operand, arg in zip(TABLE[str(call.attrs[NAME])].parameters, call.args, strict=False):
                 if nodes.is_tile_call(arg, "address"):
                     found.append((arg.args[0].source, _SIZES.get(operand.element, 0)))
         return found
@@ -167,7 +169,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
 
     def unroll(self, s: Stmt) -> None:
         """Write the unroll factor of a loop."""
-        factor = annotation(s, "tile.unroll_factor")
+        factor = annotation(s, UNROLL_FACTOR)
         self.writer.line("#pragma unroll" if factor is None else f"#pragma unroll {int(factor)}")
 
     def write_For(self, s: Stmt) -> None:
@@ -188,14 +190,14 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
         """Return the first words of the declaration of an array in registers."""
         # NVRTC 13.0 miscompiles arrays of 16-bit elements that an unrolled loop updates at one variable index,
         # whatever the assembler's level (seen on an H200, 13.0.88); 13.5 does not. As volatile they are right in both.
-        updated = bool(s.annotations) and "tile.updated" in s.annotations and nodes.element_type(s.buffer) in _HALVES
+        updated = bool(s.annotations) and UPDATED in s.annotations and nodes.element_type(s.buffer) in _HALVES
         return ("volatile " if updated else "") + super().registers(s)
 
     def write_move(self, s: Stmt) -> None:
         """Write one access that moves several elements."""
         to, source = s.value.args
         kinds = [nodes.element_type(x.source) for x in (to, source)]
-        if self.type(kinds[0]) == self.type(kinds[1]) and int(nodes.as_int(s.value.attrs["bytes"])) * 8 == bits_of(
+        if self.type(kinds[0]) == self.type(kinds[1]) and int(nodes.as_int(s.value.attrs[BYTES])) * 8 == bits_of(
             kinds[0]
         ):
             self.writer.line(f"{self.bare(to)} = {self.bare(source)};")
@@ -255,14 +257,11 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
             used = [v for v in set(collect(index, tirx.Var)) if v in self._constants]
             if not used or not isinstance(stride, int):
                 continue
-            parts = linear_parts(index, used)
-            factors = [nodes.as_int(p) for p in parts[:-1]]
-            if not parts or not all(isinstance(f, int) for f in factors):
+            form = linear_form(index, used)
+            if form is None or not self._is_near([(v, f * stride) for v, f in zip(used, form.steps, strict=True)]):
                 continue
-            if not self._is_near([(v, f * stride) for v, f in zip(used, factors, strict=True)]):
-                continue
-            indices[d] = parts[-1]
-            for v, f in zip(used, factors, strict=True):
+            indices[d] = form.rest
+            for v, f in zip(used, form.steps, strict=True):
                 term = v * (f * stride)
                 added = term if added is None else added + term
         return None if added is None else (indices, self.analyzer.simplify(added))
@@ -273,12 +272,17 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
 
     def call_tile_instruction(self, e: Call) -> str:
         """Print a call of a function of the instruction table."""
-        name = str(e.attrs["name"])
+        name = str(e.attrs[NAME])
         parameters = instruction(name, self.arch).parameters
         if len(parameters) != len(e.args):
             detail = f"{name} takes {len(parameters)} operands, not {len(e.args)}"
             raise InternalError(stage="cuda text", detail=detail)
-        args = [self._operand(p.parameter, a) for p, a in zip(parameters, e.args, strict=True)]
+        args: list[str] = []
+        chunks = 0
+        for p, a in zip(parameters, e.args, strict=True):
+            if p.role in ("matrix", "tensor"):
+                a, chunks = shared_addresses.without_chunks(a)
+            args.append(str(chunks) if p.name.endswith(f"_{CHUNKS}") else self._operand(p.parameter, a))
         text = f"{self.helper(name)}({', '.join(args)})"
         result, wanted = TABLE[name].result, nodes.dtype_of(e)
         return text if wanted in ("", "void", "handle") or self.type(wanted) == result else self._as(wanted, text)

@@ -9,6 +9,7 @@ from tile_core.analysis.flow import names_of
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.ir import nodes
+from tile_core.ir.attributes import ROLE, VARIANT, attributes_of
 from tile_core.ir.visit import StmtRewriter, collect, loads_of, map_expr, renamed, role, substitute
 from tile_core.ops.base import OpCall, View, is_op, with_attributes
 from tile_core.ops.effects import effects
@@ -95,7 +96,7 @@ def _op(
 ) -> Stmt:  # fmt: skip
     call = OpCall.decode(s)
     tiles = _ELEMENTWISE.get(call.name, ())
-    if not tiles or "variant" in call.attrs or sum(isinstance(a, View) for a in call.args) != len(tiles):
+    if not tiles or VARIANT in call.attrs or sum(isinstance(a, View) for a in call.args) != len(tiles):
         raise NotDivisible(example, f"{call.written} {_line(s)}needs all of it")
     args = list(s.value.args)
     for position in tiles:
@@ -137,7 +138,7 @@ def _nest(
     moved = {v: _sum(n, nodes.cast(a, nodes.dtype_of(v))) for v, n, a in zip(old, new, at, strict=True)}
     body = substitute(body, moved)
     for loop, var, size in reversed(list(zip(loops, new, extents, strict=True))):
-        notes = {str(k): v for k, v in dict(loop.annotations or {}).items() if str(k) != nodes.ROLE}
+        notes = {k: v for k, v in attributes_of(loop.annotations).items() if k != ROLE}
         body = nodes.for_loop(var, size, body, "parallel", annotations=notes, span=loop.span)
     return renamed(body)
 

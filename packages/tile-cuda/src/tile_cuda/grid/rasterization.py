@@ -13,25 +13,24 @@ from typing import TYPE_CHECKING, Any
 from tile_core.analysis.flow import names_of
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.program import cluster_of
 from tile_core.ir.visit import annotation, collect, role
 from tile_core.ops.base import OpCall, is_op
-from tile_core.simt.notes import ORDER
+from tile_core.simt.kernel_plan import KernelPlan
 from tile_cuda.machine import machine_of
-from tile_cuda.ops.store_nests import store_nest
+from tile_cuda.ops.store_nests import store_nests
 
 if TYPE_CHECKING:
     from tile_core.context import Context
-    from tile_core.passes.spine import Plan
 
 _PANELS = (1, 2, 4, 8, 16, 32)
 _GAIN = 0.9
 """Part of the operands of the given order that panels may read at most, to be worth their divisions."""
 
 
-def choose_order(plan: Plan, ctx: Context, accumulators: Collection[BufferVar]) -> Plan:
+def choose_order(plan: KernelPlan, ctx: Context, accumulators: Collection[BufferVar]) -> KernelPlan:
     """Note the rasterization order, if panels are known and worth it.
 
     Parameters
@@ -39,11 +38,11 @@ def choose_order(plan: Plan, ctx: Context, accumulators: Collection[BufferVar]) 
     accumulators
     Accumulators of wgmma products: the largest part of a tensor that one is copied to is a block's result.
     """
-    if ctx.options.rasterization == "never" or not accumulators or plan[ORDER]:
+    if ctx.options.rasterization == "never" or not accumulators or plan.order:
         return plan
     if cluster_of(plan.program.attrs) != (1, 1, 1):
         return plan  # the program chooses which blocks share operands
-    axes = {int(annotation(s, nodes.AXIS)): s for s in collect(plan.body, tirx.For) if role(s) == "grid"}
+    axes = {int(annotation(s, attributes.AXIS)): s for s in collect(plan.body, tirx.For) if role(s) == "grid"}
     tile = _result(plan.body, accumulators)
     if tile is None or 0 not in axes or 1 not in axes or len(tile[1]) < 2:
         return plan
@@ -67,16 +66,15 @@ def choose_order(plan: Plan, ctx: Context, accumulators: Collection[BufferVar]) 
         panel = min(panel, given[0])  # few rows: all blocks of a column read it at a time
         if _read(panel, *extent, blocks) > _GAIN * _read_in_order(given, extent, first, blocks):
             return plan
-    return plan.note(ORDER, {"panel": panel, "order": "row" if rows == 1 else "column"})
+    return plan.replace(order={"panel": panel, "order": "row" if rows == 1 else "column"})
 
 
 def _result(body: Stmt, accumulators: Collection[BufferVar]) -> tuple[Sequence[Expr], Sequence[int]] | None:
     """Return corner and extents of the largest store of accumulators."""
     found: list[tuple[Sequence[Expr], Sequence[int]]] = []
     for s in collect(body, (tirx.Evaluate, tirx.For)):
-        nest = store_nest(s, accumulators) if type(s) is tirx.For else None
-        if nest is not None:
-            found.append((nest.corner, nest.extents))
+        nests = store_nests(s, accumulators) if type(s) is tirx.For else []
+        found += [(nest.corner, nest.extents) for nest in nests]
         call = OpCall.decode(s) if is_op(s) and nodes.is_tile_call(s.value, "copy") else None
         if (
             call is not None

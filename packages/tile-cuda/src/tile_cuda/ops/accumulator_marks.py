@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tile_core.compat.tvm import ir, tirx
+from tile_core.compat.tvm import ir
 from tile_core.compat.types import BufferVar, Stmt
 from tile_core.errors.base import Where
 from tile_core.ir import nodes
+from tile_cuda.attributes import DEMAND, ENTERS, HOLDS, LEAVES
 
-ENTERS, HOLDS, LEAVES = "sums_enter", "sums_hold", "sums_leave"
-DEMAND = "sums_demanded"
 MARKS = (ENTERS, HOLDS, LEAVES, DEMAND)
 MATRIX = "matrix"
 """Scope of accumulators that registers never hold as a whole (`tile_cuda.accumulators.subtiling`)."""
@@ -18,20 +17,20 @@ MATRIX = "matrix"
 
 def enters(registers: BufferVar, moves: Sequence[Stmt]) -> Stmt:
     """Mark moves of an accumulator from registers to tensor memory, before an accumulating product."""
-    return tirx.AttrStmt([registers], ENTERS, nodes.int_const(0), nodes.seq(list(moves)))
+    return nodes.mark(ENTERS, [registers], nodes.seq(list(moves)))
 
 
 def leaves(registers: BufferVar, moves: Sequence[Stmt]) -> Stmt:
     """Mark moves of an accumulator from tensor memory to registers, behind a product."""
-    return tirx.AttrStmt([registers], LEAVES, nodes.int_const(0), nodes.seq(list(moves)))
+    return nodes.mark(LEAVES, [registers], nodes.seq(list(moves)))
 
 
 def holds(registers: BufferVar, moves: Sequence[Stmt]) -> Stmt:
     """Mark such moves behind an asynchronous product; the accumulator is not accessed before its wait."""
-    return tirx.AttrStmt([registers], HOLDS, nodes.int_const(0), nodes.seq(list(moves)))
+    return nodes.mark(HOLDS, [registers], nodes.seq(list(moves)))
 
 
 def must_stay(registers: BufferVar, where: Where | None) -> Stmt:
     """Return the mark of an allocation that requires its accumulator to stay in tensor memory."""
     location = [] if where is None else [ir.StringImm(where.file), nodes.int_const(where.line)]
-    return tirx.AttrStmt([registers, *location], DEMAND, nodes.int_const(0), nodes.seq([]))
+    return nodes.mark(DEMAND, [registers, *location], nodes.seq([]))

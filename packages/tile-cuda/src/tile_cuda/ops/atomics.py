@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tile_core.compat.types import Call, Expr, Stmt
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.lowering.variant import Accept
 from tile_core.ops.base import View
 from tile_core.simt.ops.atomics import Atomics, bits
@@ -55,23 +55,23 @@ class PtxAtomics(Atomics):
 
 def update_of(call: SimtCall, dst: View, ctx: Context, returns: bool) -> atomics.Atomic:
     """Return the function that updates an element of memory."""
-    kind, order = str(call.attrs["kind"]), str(call.attrs["order"])
+    kind, order = str(call.attrs[attributes.KIND]), str(call.attrs[attributes.ORDER])
     return atomics.update(kind, dst.dtype, dst.scope, order, returns=returns, arch=ctx.target.arch)
 
 
 def load_of(call: SimtCall, src: View) -> atomics.Atomic:
     """Return the function that loads an element of memory."""
-    return atomics.load(src.dtype, src.scope, str(call.attrs["order"]))
+    return atomics.load(src.dtype, src.scope, str(call.attrs[attributes.ORDER]))
 
 
 def store_of(call: SimtCall, dst: View) -> atomics.Atomic:
     """Return the function that stores an element of memory."""
-    return atomics.store(dst.dtype, dst.scope, str(call.attrs["order"]))
+    return atomics.store(dst.dtype, dst.scope, str(call.attrs[attributes.ORDER]))
 
 
 def given(found: atomics.Atomic, args: list[Expr], dtype: str) -> tuple[Stmt | None, Call]:
     """Return the fence of a function and its result, converted to an element type."""
-    answer = nodes.tile_call("instruction", args, {"name": found.name}, ret=found.dtype)
+    answer = nodes.tile_call("instruction", args, {attributes.NAME: found.name}, ret=found.dtype)
     return fence(found), bits(answer, dtype)
 
 

@@ -18,7 +18,7 @@ from tile_core.abi.descriptor import TensorDescriptor
 from tile_core.compat.types import Call, Expr
 from tile_core.dtypes import DTYPES
 from tile_core.errors.base import InternalError
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.program import Dim, dim_of
 from tile_core.layout import DigitLayout, Layout, LayoutMap, Swizzle
 from tile_core.layout.digits import Digit
@@ -27,23 +27,12 @@ from tile_core.ops.base import OpCall, View
 from tile_core.records import dataclass
 from tile_core.simt.launch.constants import descriptor
 from tile_core.simt.memory.alignment import Aligned, factor, strides_of
-from tile_core.simt.pipelining.plan import ASKED_LAYOUT
+from tile_cuda.attributes import READABLE_ROWS
 from tile_cuda.ptx.bulk import MOST_DIMENSIONS
 from tile_cuda.tensor_map import ALIGN, BYTES, LEAST_STRIDE_BEYOND, MOST_EXTENT, SWIZZLES, has_type
 
 #: Kind of asynchronous copies of a target.
 BULK = "tma"
-#: Attribute of a copy: bytes of a row over which chunks are permuted.
-SWIZZLE = "bulk_swizzle"
-#: Attribute of a call with tiles that products read: by operand, the sum of all row lengths (powers of two, in bytes)
-#: that these can read; 0 for other operands.
-READABLE_ROWS = "readable_rows"
-#: Attribute of a copy whose tile is read across rows: boxes may begin within the pattern of their swizzle.
-ACROSS = "bulk_across"
-#: Attribute of a copy or an update whose tile is one that the first index of its buffer names: how many there are.
-SLOT = "bulk_slot"
-#: Attribute of a copy or an update that is not made of boxes: why.
-REASON = "bulk_reason"
 
 MOST = 256
 """Elements of a box along a dimension."""
@@ -188,10 +177,10 @@ def row_lengths(call: OpCall, tile: View) -> tuple[int, ...]:
     come last where a call requests its instruction, and are legal where a layout is decided.
     """
     every, sum_of = sorted(SWIZZLES, reverse=True), readable_rows(call, tile)
-    if not sum_of or ASKED_LAYOUT in call.attrs:
+    if not sum_of or attributes.ASKED_LAYOUT in call.attrs:
         return tuple(every)
     legal = [n for n in every if n & sum_of]
-    return (*legal, *(n for n in every if n not in legal and "variant" in call.attrs))
+    return (*legal, *(n for n in every if n not in legal and attributes.VARIANT in call.attrs))
 
 
 def panels(

@@ -12,17 +12,17 @@ from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.types import Expr
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.ir.attributes import ALIGN, ASKED_LAYOUT, COMPLETION, LAYOUT, ROUND
 from tile_core.layout import Layout
 from tile_core.layout.base import LayoutMap
 from tile_core.layout.layout import row_major
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View
 from tile_core.simt.memory.alignment import Aligned, factor, strides_of
-from tile_core.simt.pipelining.plan import ALIGN, ASKED_LAYOUT, COMPLETION, LAYOUT, TRANSACTIONS
-from tile_cuda.ops.boxes import CHUNK, SLOT, SWIZZLE, row_lengths, same_layout
+from tile_core.simt.pipelining.plan import TRANSACTIONS
+from tile_cuda.attributes import BULK_BYTES, SLOT, SWIZZLE
+from tile_cuda.ops.boxes import CHUNK, row_lengths, same_layout
 
-#: Attribute of a copy that is one of bytes: how many.
-BYTES = "bulk_bytes"
 MOST_BYTES = 2**20 - CHUNK
 """Bytes that a barrier counts in one phase."""
 
@@ -45,7 +45,7 @@ def can_copy_bytes(call: OpCall, tile: View, tensor: View, aligned: Aligned, ran
         return Reject(f"no bulk copy of bytes: {reason}")
     shape = _shape(call, tile)
     layout = Layout(shape, row_major(shape), note="plain order for bulk copies of bytes")
-    facts = {COMPLETION: TRANSACTIONS, LAYOUT: layout, ALIGN: CHUNK, SWIZZLE: 0, BYTES: _size(tile)}
+    facts = {COMPLETION: TRANSACTIONS, LAYOUT: layout, ALIGN: CHUNK, SWIZZLE: 0, BULK_BYTES: _size(tile)}
     return Accept(f"{_size(tile)} bytes", facts=facts)
 
 
@@ -53,7 +53,7 @@ def _reasons(call: OpCall, tile: View, tensor: View, aligned: Aligned, ranges: A
     """Yield reasons against a copy of bytes; later ones assume the earlier conditions."""
     if call.name != "copy":
         yield "it is not a copy"
-    if tile.dtype != tensor.dtype or call.attrs.get("round") is not None:
+    if tile.dtype != tensor.dtype or call.attrs.get(ROUND) is not None:
         yield "it converts"
     if DTYPES[tile.dtype].bits < 8:
         yield "its elements are parts of bytes"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Stmt
 from tile_core.dtypes import DTYPES
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.visit import loads_of
 from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, Reject
@@ -24,16 +24,12 @@ from tile_core.records import dataclass
 from tile_core.simt.memory import contiguity
 from tile_core.simt.memory.alignment import WIDEST, Aligned, contiguous_width, factor, strides_of
 from tile_core.simt.variant import SimtCall, SimtVariant
-from tile_cuda.ops.boxes import REASON
+from tile_cuda.attributes import ASYNC_BYTES, ASYNC_WHOLE, REASON
 
 if TYPE_CHECKING:
     from tile_core.context import Context
     from tile_core.layout.base import LayoutMap
 
-#: Attribute of an asynchronous copy: bytes of a chunk that the alignment of addresses in global memory allows.
-BYTES = "async_bytes"
-#: Attribute of an asynchronous copy: rows of the source end at the end of a chunk.
-WHOLE = "async_whole"
 
 #: A copy that the program waits for itself, by the attribute ``async``.
 EXPLICIT = "explicit"
@@ -56,9 +52,9 @@ def can_copy(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reject:
     src, dst = call.args
     if not ctx.capabilities.has_async_copy("cp.async"):
         return Reject("the target has no cp.async")
-    if "variant" in call.attrs:
-        return Reject(f"it requests {call.attrs['variant']}")
-    if src.dtype != dst.dtype or call.attrs.get("round") is not None:
+    if attributes.VARIANT in call.attrs:
+        return Reject(f"it requests {call.attrs[attributes.VARIANT]}")
+    if src.dtype != dst.dtype or call.attrs.get(attributes.ROUND) is not None:
         return Reject(f"it converts {src.dtype} to {dst.dtype}")
     if DTYPES[src.dtype].bits % 8:
         return Reject(f"elements of {src.dtype} have {DTYPES[src.dtype].bits} bits")
@@ -71,7 +67,7 @@ def can_copy(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reject:
             f"rows of {src.name} are aligned to {found} bytes in segments of {_row(src, dst) * size}; cp.async needs 4"
         )
     columns = nodes.int_const(0) + src.buffer.shape[-1]
-    return Accept(facts={BYTES: found, WHOLE: int(factor(columns, aligned.divisors) * size % found == 0)})
+    return Accept(facts={ASYNC_BYTES: found, ASYNC_WHOLE: int(factor(columns, aligned.divisors) * size % found == 0)})
 
 
 class AsyncCopy(SimtVariant):
@@ -88,18 +84,18 @@ class AsyncCopy(SimtVariant):
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Take what ``can_copy`` has looked at."""
-        if "async" not in call.attrs:
+        if attributes.ASYNC not in call.attrs:
             return Reject(str(call.attrs.get(REASON, "the copy completes where it stands")))
-        if BYTES not in call.attrs:
+        if ASYNC_BYTES not in call.attrs:
             return Reject("its addresses are unknown")
-        return Accept(f"chunks of {int(call.attrs[BYTES])} bytes")
+        return Accept(f"chunks of {int(call.attrs[ASYNC_BYTES])} bytes")
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return the chunks of a thread."""
         call, before = _settled(call)
         src, dst = call.args
         size = DTYPES[src.dtype].bits // 8
-        shared = _shared_elements(dst, call.placement.layouts.get(dst.buffer), int(call.attrs[BYTES]) // size)
+        shared = _shared_elements(dst, call.placement.layouts.get(dst.buffer), int(call.attrs[ASYNC_BYTES]) // size)
         while shared > 1 and _row(src, dst) % shared:
             shared //= 2
         if shared * size < 4:
@@ -150,7 +146,7 @@ class _ChunkedTile:
         ranges = self.call.ranges
         source = [ranges.simplify(nodes.int_const(0) + i) for i in source]
         to = [ranges.simplify(nodes.int_const(0) + i) for i in to]
-        until = calls.UNTIL_GROUP if str(self.call.attrs["async"]) == EXPLICIT else ""
+        until = calls.UNTIL_GROUP if str(self.call.attrs[attributes.ASYNC]) == EXPLICIT else ""
         shared = calls.address(dst.buffer, to, "w", until=until, chunk=width)
         operands = [shared, calls.address(src.buffer, source, "r")]
         valid = self.valid(source) if guarded else None
@@ -166,7 +162,7 @@ class _ChunkedTile:
         if not conditions:
             return None
         valid: Expr = nodes.int_const(width)
-        if self.elements > 1 and not int(self.call.attrs[WHOLE]):
+        if self.elements > 1 and not int(self.call.attrs[ASYNC_WHOLE]):
             # Chunks begin at multiples of their size, so none begins before the row and ends in it.
             columns, start = nodes.int_const(0) + src.buffer.shape[-1], nodes.cast(at[-1], "int64")
             left = tirx.min(nodes.cast(columns, "int64") - start, nodes.int_const(self.elements, "int64"))

@@ -14,29 +14,17 @@ from tile_core.compat.types import Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.errors.base import InternalError
 from tile_core.ir import calls, nodes
+from tile_core.ir.attributes import ALIGN, ASKED_LAYOUT, ASYNC, COMPLETION, HINTS, LAYOUT, RANKS, ROUND, VARIANT
 from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View
 from tile_core.records import dataclass
 from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.pipelining.multicast import sets_of
-from tile_core.simt.pipelining.plan import ALIGN, ASKED_LAYOUT, COMPLETION, LAYOUT, TRANSACTIONS
-from tile_core.simt.pipelining.writers import ASYNC
+from tile_core.simt.pipelining.plan import TRANSACTIONS
 from tile_core.simt.variant import SimtCall, SimtVariant
-from tile_cuda.ops.boxes import (
-    ACROSS,
-    BULK,
-    REASON,
-    SLOT,
-    SWIZZLE,
-    Panel,
-    described,
-    of_tensor,
-    panels,
-    row_lengths,
-    unpaneled,
-)
-from tile_cuda.ops.contiguous import BYTES
+from tile_cuda.attributes import ACROSS, BULK_BYTES, REASON, SLOT, SWIZZLE
+from tile_cuda.ops.boxes import BULK, Panel, described, of_tensor, panels, row_lengths, unpaneled
 from tile_cuda.ptx.bulk import LOAD_BYTES, load_name, multicast_name
 from tile_cuda.tensor_map import has_type
 
@@ -97,8 +85,8 @@ class BulkCopy(SimtVariant):
         """Take what ``can_copy_bulk`` has looked at."""
         if str(call.attrs.get(ASYNC)) != TRANSACTIONS:
             return Reject(str(call.attrs.get(REASON, "no barrier counts its bytes")))
-        if BYTES in call.attrs:
-            return Accept(f"{int(call.attrs[BYTES])} bytes that lie one after another")
+        if BULK_BYTES in call.attrs:
+            return Accept(f"{int(call.attrs[BULK_BYTES])} bytes that lie one after another")
         rows, ranks = int(call.attrs[SWIZZLE]), Blocks.of(call).ranks
         multicast = f", {len(ranks)} blocks of a cluster share the load" if Blocks.of(call).sets else ""
         shared = multicast or (f", for blocks {', '.join(map(str, ranks))} of a cluster" if len(ranks) > 1 else "")
@@ -107,7 +95,7 @@ class BulkCopy(SimtVariant):
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return the boxes, which one thread issues."""
         src, dst, barrier = call.args
-        if BYTES in call.attrs:
+        if BULK_BYTES in call.attrs:
             return self.bytes(call, src, dst, barrier)
         size, blocks = DTYPES[src.dtype].bits // 8, Blocks.of(call)
         swizzle, across = int(call.attrs[SWIZZLE]), ACROSS in call.attrs
@@ -135,7 +123,7 @@ class BulkCopy(SimtVariant):
         start = calls.address(src.buffer, corner, "r", calls.ASYNC_PROXY)
         zeros = [0] * sum(1 for n in dst.extents if n != 1) or [0]
         destination = calls.address(dst.buffer, dst.spread(zeros), "w", calls.ASYNC_PROXY, calls.UNTIL_PHASE)
-        size = nodes.int_const(int(call.attrs[BYTES]))
+        size = nodes.int_const(int(call.attrs[BULK_BYTES]))
         return calls.step(calls.execute(LOAD_BYTES, [destination, start, size, done], call.span), call.span)
 
 
@@ -167,7 +155,7 @@ class Blocks:
         own, sets = sets_of(call)
         if sets:
             return cls(sets[0], len(sets[0]), own, sets)
-        given = call.attrs.get(calls.BLOCKS)
+        given = call.attrs.get(RANKS)
         if given is None:
             return cls()
         mask, shares, *cluster = (int(n) for n in given)
@@ -198,12 +186,12 @@ def _reasons(call: OpCall, aligned: Aligned) -> Iterator[str]:
     Later reasons assume the earlier conditions.
     """
     src, dst = call.args[:2]
-    hints = call.attrs.get("hints") or {}
+    hints = call.attrs.get(HINTS) or {}
     if bool(dict(hints).get("disable_tma")):
         yield "it has disable_tma"
-    if call.attrs.get("variant", BulkCopy.name) != BulkCopy.name:
-        yield f"it requests {call.attrs['variant']}"
-    if src.dtype != dst.dtype or call.attrs.get("round") is not None:
+    if call.attrs.get(VARIANT, BulkCopy.name) != BulkCopy.name:
+        yield f"it requests {call.attrs[VARIANT]}"
+    if src.dtype != dst.dtype or call.attrs.get(ROUND) is not None:
         yield f"it converts {src.dtype} to {dst.dtype}"
     inner = list(zip(dst.mins, dst.extents, nodes.shape_of(dst.buffer), strict=True))[bool(call.attrs.get(SLOT)) :]
     if any(n != whole for _, n, whole in inner):

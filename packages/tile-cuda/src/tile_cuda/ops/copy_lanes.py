@@ -32,6 +32,7 @@ from tile_core.ops.copy import convert
 from tile_core.records import dataclass
 from tile_core.simt.register_loops import loop_role
 from tile_core.simt.variant import SimtCall, SimtVariant
+from tile_cuda.attributes import LANES
 from tile_cuda.ptx.lane_transposes import (
     TRANSPOSE_BYTES,
     TRANSPOSE_FLOATS,
@@ -44,8 +45,6 @@ from tile_cuda.target import WARP
 if TYPE_CHECKING:
     from tile_core.context import Context
 
-#: Attribute of a copy between fragments for this variant; its text is shown by ``explain``.
-LANES = "lanes"
 _PAIR, _TILE = 2, 8
 """Neighbours of a row that a lane has of each tile, and all columns of one."""
 _HALVES = 4

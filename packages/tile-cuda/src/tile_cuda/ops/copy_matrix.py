@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.layout import LayoutMap, make_swizzled_layout
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import FragmentLayout
@@ -25,14 +25,13 @@ from tile_core.records import dataclass
 from tile_core.simt.memory import contiguity
 from tile_core.simt.register_loops import loop_role
 from tile_core.simt.variant import SimtCall, SimtVariant
+from tile_cuda.attributes import MATRICES
 from tile_cuda.ops.boxes import row_lengths
 from tile_cuda.target import WARP
 
 if TYPE_CHECKING:
     from tile_core.context import Context
 
-#: Attribute of a copy that this variant is for.
-MATRICES = "matrices"
 _SIDE, _PAIR = 8, 2
 """Rows and columns of a matrix, and the columns of it that a lane has."""
 
@@ -52,7 +51,7 @@ class MatrixCopy(SimtVariant):
         src, dst = call.args[:2]
         if (src.scope, dst.scope) != ("local.fragment", "shared"):
             return Reject("its operands are not in registers and in shared memory")
-        if len(src.extents) != 2 or tuple(dst.extents) != tuple(src.extents) or call.attrs.get("round"):
+        if len(src.extents) != 2 or tuple(dst.extents) != tuple(src.extents) or call.attrs.get(attributes.ROUND):
             return Reject("its operands are not matrices of one shape, or the call has a rounding mode")
         if tuple(src.extents) != tuple(nodes.shape_of(src.buffer)) or any(nodes.as_int(m) != 0 for m in src.mins):
             return Reject(f"it takes a part of {src.name}")

@@ -16,31 +16,18 @@ from tile_core.compat.types import Call, Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.errors.base import InternalError
 from tile_core.ir import calls, nodes
+from tile_core.ir.attributes import ALIGN, ASKED_LAYOUT, ASYNC, COMPLETION, DISTINCT, LAYOUT, VARIANT
 from tile_core.layout import LayoutMap
 from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View
-from tile_core.ops.gather import DISTINCT
 from tile_core.records import dataclass
 from tile_core.simt.memory.alignment import Aligned, factor
-from tile_core.simt.pipelining.plan import ALIGN, ASKED_LAYOUT, COMPLETION, LAYOUT, TRANSACTIONS
-from tile_core.simt.pipelining.writers import ASYNC
+from tile_core.simt.pipelining.plan import TRANSACTIONS
 from tile_core.simt.variant import SimtCall, SimtVariant
-from tile_cuda.ops.boxes import (
-    CHUNK,
-    LINE,
-    MOST,
-    REASON,
-    SLOT,
-    SWIZZLE,
-    Panel,
-    described,
-    of_map,
-    read_by_products,
-    row_lengths,
-    same_layout,
-)
-from tile_cuda.ops.store_bulk import LASTS, STORE
+from tile_cuda.attributes import REASON, SLOT, STORE, SWIZZLE
+from tile_cuda.ops.boxes import CHUNK, LINE, MOST, Panel, described, of_map, read_by_products, row_lengths, same_layout
+from tile_cuda.ops.store_bulk import LASTS
 from tile_cuda.ptx.bulk import gather_name, load_name, scatter_name, store_name
 from tile_cuda.target import GATHER4, SCATTER4
 from tile_cuda.tensor_map import has_type
@@ -333,7 +320,7 @@ def _not_negative(row: Expr) -> Expr:
 
 def _reasons(call: OpCall, tile: View, tensor: View, rows: View, aligned: Aligned) -> Iterator[str]:
     """Yield reasons against copies of rows, whatever the layout; later ones assume the earlier conditions."""
-    forced = call.attrs.get("variant")
+    forced = call.attrs.get(VARIANT)
     if forced is not None and str(forced) not in (GATHER, SCATTER):
         yield f"it requests {forced}"
     if tensor.dtype != tile.dtype:

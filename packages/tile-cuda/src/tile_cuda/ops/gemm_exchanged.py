@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tile_core.compat.types import Stmt
+from tile_core.ir.attributes import EXCHANGED
 from tile_core.layout import LayoutMap
 from tile_core.lowering.variant import Accept, Reject
-from tile_core.simt.ops.gemm_problem import EXCHANGED, Problem
+from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.variant import SimtCall
 from tile_cuda.ops.gemm_wgmma import WarpgroupGemm
 from tile_cuda.ops.warpgroup_plan import WarpgroupPlan

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.calls import execute
 from tile_core.layout import LayoutMap
 from tile_core.lowering.legality import Atom
@@ -236,7 +236,7 @@ class ScaledTensorProduct(TensorProduct):
 
 def scales_of(call: OpCall) -> tuple[str, int]:
     """Return the element type and the block size of the scales of a product."""
-    return str(call.attrs["types"][1]), int(call.attrs["block"])
+    return str(call.attrs[attributes.TYPES][1]), int(call.attrs[attributes.BLOCK])
 
 
 def other_scales(family: Family, scale: str, block: int, kinds: Iterable[tuple[int, str, int]]) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tile_core.compat.types import Stmt, Var
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.layout import LayoutMap
 from tile_core.simt.ops.products.operand import Lane
 from tile_cuda.ops.gemm_mma import MmaVariant
@@ -32,7 +32,7 @@ class MmaGemmSp(MmaVariant):
         """Add the swizzle of metadata with rows along K, for reads of four rows."""
         found = dict(super().layouts(call, ctx))
         view = call.args[1]
-        if call.attrs["transpose_E"] and view.buffer not in call.placement.layouts:
+        if call.attrs[attributes.TRANSPOSE_E] and view.buffer not in call.placement.layouts:
             layout = swizzled(tuple(nodes.shape_of(view.buffer)), DTYPES[view.dtype].bits)
             if layout is not None:
                 found[1] = layout
@@ -42,7 +42,7 @@ class MmaGemmSp(MmaVariant):
         """Return the product for one thread."""
 
         def metadata(lane: Lane, first: Var) -> MmaMetadata:
-            view, turned = call.args[1], bool(call.attrs["transpose_E"])
+            view, turned = call.args[1], bool(call.attrs[attributes.TRANSPOSE_E])
             return MmaMetadata(plan, view, turned, lane, first, call.ranges, call.placement.layouts.get(view.buffer))
 
         return MmaProduct(plan, call, metadata).statement()

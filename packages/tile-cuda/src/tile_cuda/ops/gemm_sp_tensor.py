@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ops.gemm_sp import increasing
 from tile_core.simt.variant import SimtCall
 from tile_cuda.ops.gemm_tensor import TENSOR_SP, TensorProduct, TensorVariant
@@ -59,7 +59,7 @@ class SparseTensorProduct(TensorProduct):
 
     def before(self, mine: Expr) -> list[Stmt]:
         """Return the statements that write a thread's metadata."""
-        read = LaneMetadata(self, self.call.args[1], bool(self.call.attrs["transpose_E"]))
+        read = LaneMetadata(self, self.call.args[1], bool(self.call.attrs[attributes.TRANSPOSE_E]))
         each, found = self.plan.row_metadata, list[Stmt]()
         found += self.waited()
         for i in range(self.plan.split.atoms_m):

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.ir import nodes
+from tile_core.ir.attributes import ENDED, IN_FLIGHT, TRANSPOSE_E
 from tile_core.ir.calls import address
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.gemm_sp import EMPTY, increasing
-from tile_core.simt.pipelining.async_products import ENDED, IN_FLIGHT
 from tile_core.simt.variant import InFlight, SimtCall
 from tile_cuda.ops.gemm_wgmma import WarpgroupProduct, WarpgroupVariant, read
 from tile_cuda.ops.metadata import MmaMetadata
@@ -80,7 +80,7 @@ class SparseProduct(WarpgroupProduct):
     def _read(self) -> list[Stmt]:
         """Return the element-wise reads of metadata to the registers of the first iteration."""
         view = self.call.args[1]
-        turned, layout = bool(self.call.attrs["transpose_E"]), self.call.placement.layouts.get(view.buffer)
+        turned, layout = bool(self.call.attrs[TRANSPOSE_E]), self.call.placement.layouts.get(view.buffer)
         read = MmaMetadata(self.plan, view, turned, self.lane, self.rows, self.call.ranges, layout)
         found = []
         for group in range(self.groups):

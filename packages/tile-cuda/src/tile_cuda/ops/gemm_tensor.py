@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.calls import address, execute, move
 from tile_core.layout import LayoutMap
 from tile_core.lowering.variant import Accept, Reject
@@ -21,14 +21,13 @@ from tile_core.ops.base import OpCall, View, completion
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.ops.products.lowering import RegisterProduct
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
-from tile_core.simt.pipelining.async_products import IN_FLIGHT, ISSUED
-from tile_core.simt.pipelining.multicast import HALVES
 from tile_core.simt.variant import SimtCall
+from tile_cuda.attributes import APART, CTA_GROUP, WHOLE
 from tile_cuda.ops.accumulator_marks import MATRIX, enters, holds, leaves
 from tile_cuda.ops.gemm_mma import HELD
 from tile_cuda.ops.gemm_wgmma import PRODUCTS, keep
 from tile_cuda.ops.shared_matrix import SharedMatrix, layout_of
-from tile_cuda.ops.tensor_plan import GRAIN, LANES, WHOLE, TensorPlan, tensor_table
+from tile_cuda.ops.tensor_plan import GRAIN, LANES, TensorPlan, tensor_table
 from tile_cuda.ops.warpgroup_plan import WARPGROUP
 from tile_cuda.ptx.table import TABLE, has
 from tile_cuda.ptx.tensor import (
@@ -46,14 +45,11 @@ from tile_cuda.ptx.tensor import (
     words_name,
     write_name,
 )
-from tile_cuda.vocabulary.products import GROUP
 
 if TYPE_CHECKING:
     from tile_core.context import Context
 
 TENSOR, TENSOR_SP, TENSOR_SCALED = "cuda.tcgen05", "cuda.tcgen05.sp", "cuda.tcgen05.block_scale"
-#: Attribute of a product that requests pairs of blocks: why it has none (`tile_cuda.copies.multicast`).
-APART = "apart"
 _PAIRED = (
     "it has to be the only product of a pipelined loop at the top of a T.Kernel, of bulk copies, with an even number "
     "of blocks that read the same tile of B, and of a multiple of 32 columns, at most 256"
@@ -82,7 +78,7 @@ class TensorVariant(MatrixVariant):
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Accept a product if requested or enabled, and if it has columns of tensor memory."""
         answer = self.fits(call, ctx)
-        if isinstance(answer, Accept) and GROUP in call.attrs and HALVES not in call.attrs:
+        if isinstance(answer, Accept) and CTA_GROUP in call.attrs and attributes.HALVES not in call.attrs:
             return Reject(f"no pair of blocks computes it: {call.attrs.get(APART, _PAIRED)}")
         if isinstance(answer, Accept) and added(call) is None:
             because = f": {call.attrs[WHOLE]}" if WHOLE in call.attrs else ""
@@ -152,7 +148,7 @@ class TensorGemm(TensorVariant):
 
 def requests_tensor_memory(call: OpCall, ctx: Context) -> bool:
     """Whether a product requests its accumulator in tensor memory, if that is legal."""
-    forced = call.attrs.get("variant")
+    forced = call.attrs.get(attributes.VARIANT)
     return str(forced) == FORCED.get(call.name) or (forced is None and bool(ctx.options.tcgen05 == "always"))
 
 
@@ -280,7 +276,7 @@ class TensorProduct(RegisterProduct[TensorPlan]):
         own = call.placement.arrays.get(self.plan.problem.c.buffer)
         stays = bool(nodes.as_int(given.stays)) and own is not None and totals is not None and own.same_as(totals)
         arrives = completion(call)
-        lasts = (stays or totals is None) and (IN_FLIGHT in call.attrs or arrives is not None)
+        lasts = (stays or totals is None) and (attributes.IN_FLIGHT in call.attrs or arrives is not None)
         # A barrier of the program signals completion; no other wait needs the count.
         counts = arrives is None or not lasts or bool(self.plan.metadata)
         base = nodes.load(given.columns.buffer, list(given.columns.mins))
@@ -290,7 +286,7 @@ class TensorProduct(RegisterProduct[TensorPlan]):
                 self.plan.columns, "uint32"
             )
         parts: list[Stmt] = [tirx.Bind(self.base, base, call.span)]
-        if ISSUED in call.attrs:
+        if attributes.ISSUED in call.attrs:
             return [*parts, execute(AFTER, []), *self.issued()]
         if self.plan.problem.clear is not True and totals is not None:
             parts += [enters(totals, given.entered(totals, thread))] if stays else given.entered(totals, thread)
@@ -378,8 +374,8 @@ class TensorProduct(RegisterProduct[TensorPlan]):
     def described_at(self, role: int, line: int, along: int, until: str) -> list[Expr]:
         """Return an instruction's operands for A or B from element ``along`` of K on."""
         k, matrix = nodes.int_const(along), self.matrices[role]
-        *described, _ = matrix.arguments(nodes.int_const(line), k, until)
-        return [*described, nodes.int_const(_SWIZZLES[matrix.swizzle])]
+        *described, _, chunks = matrix.arguments(nodes.int_const(line), k, until)
+        return [*described, nodes.int_const(_SWIZZLES[matrix.swizzle]), chunks]
 
     def adds(self, step: int) -> Expr:
         """Return the accumulate flag of an instruction."""

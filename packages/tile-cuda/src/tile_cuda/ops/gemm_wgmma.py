@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.calls import address, execute, instruction
 from tile_core.layout import LayoutMap
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.ops.products.lowering import RegisterProduct
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
-from tile_core.simt.pipelining.async_products import ENDED, IN_FLIGHT, SETTLED
 from tile_core.simt.variant import InFlight, SimtCall
 from tile_cuda.ops.gemm_mma import HELD
 from tile_cuda.ops.operand import MmaLoader, MmaOperand
@@ -48,7 +47,7 @@ class WarpgroupVariant(MatrixVariant):
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Accept whole tiles of operands that descriptors support, if requested or enabled."""
         answer = super().accepts(call, ctx)
-        if isinstance(answer, Reject) or call.attrs.get("variant") == self.name:
+        if isinstance(answer, Reject) or call.attrs.get(attributes.VARIANT) == self.name:
             return answer
         if ctx.options.wgmma == "never":
             return Reject('the option wgmma is "never"')
@@ -157,11 +156,11 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
             return [*found, *self._promoted(totals, words), *self.after()]
         if self.lasts(totals):
             self.until = PRODUCTS
-            settled = SETTLED in self.call.attrs and not self.is_new(0)
+            settled = attributes.SETTLED in self.call.attrs and not self.is_new(0)
             self.outlast()
             if words is not None:
                 uses = tuple(read(*own[0], held_name))
-                beyond = ENDED not in self.call.attrs
+                beyond = attributes.ENDED not in self.call.attrs
                 self.call.placement.in_flight[words] = InFlight(uses, nodes.const(0, "uint32"), beyond)
             kept = [*([accumulators] if settled else []), *own]
             return [*found, *reads, *(s for b, count in kept for s in keep(b, count)), *self._issued(totals, words)]
@@ -181,7 +180,7 @@ class WarpgroupProduct(RegisterProduct[WarpgroupPlan]):
         """Whether the product is asynchronous: its accumulator is C itself."""
         p = self.plan.problem
         own = self.call.placement.arrays.get(p.c.buffer)
-        if IN_FLIGHT not in self.call.attrs or own is None or not own.same_as(totals) or self.plan.promote:
+        if attributes.IN_FLIGHT not in self.call.attrs or own is None or not own.same_as(totals) or self.plan.promote:
             return False
         # Registers of a fragment are allocated where all threads come by, as the wait that reads them does.
         return self.plan.shared(0) or self.used == self.plan.threads

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tile_core.analysis.affine import linear_form
 from tile_core.analysis.analyzer import Analyzer
-from tile_core.analysis.proofs import linear_parts
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Stmt
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.calls import address, execute, move
 from tile_core.ir.visit import collect
 from tile_core.lowering.variant import Reject
@@ -57,7 +57,7 @@ def prefetches_metadata(call: SimtCall, operand: Operand, aligned: Aligned) -> b
         Guarantees of the launch about addresses and symbols.
     """
     plan = WarpgroupPlan.for_call(call)
-    if isinstance(plan, Reject) or plan.family.bits not in (8, 16) or bool(call.attrs["transpose_E"]):
+    if isinstance(plan, Reject) or plan.family.bits not in (8, 16) or bool(call.attrs[attributes.TRANSPOSE_E]):
         return False
     split, along = plan.split, plan.problem.k
     held = 4 * split.atoms_m * split.atoms_n + 2 * WORDS * split.atoms_m + _OTHERS
@@ -88,11 +88,11 @@ def _in_chunks(source: View, loop: Stmt, aligned: Aligned) -> bool:
         return False
     ranges, first = Analyzer(), nodes.as_int(loop.min)
     ranges.bind(loop.loop_var, ir.Range.from_min_extent(loop.min, loop.extent))
-    parts = linear_parts(ranges.simplify(column), [loop.loop_var])
-    if not parts or nodes.as_int(parts[0]) != source.extents[-1] or not isinstance(first, int):
+    form = linear_form(ranges.simplify(column), [loop.loop_var])
+    if form is None or form.steps != (source.extents[-1],) or not isinstance(first, int):
         return False
     begins = first * int(source.extents[-1]) * size
-    return factor(parts[1], aligned.divisors) * size % _CHUNK == 0 and begins % _CHUNK == 0
+    return factor(form.rest, aligned.divisors) * size % _CHUNK == 0 and begins % _CHUNK == 0
 
 
 class MetadataPrefetch:

@@ -9,14 +9,12 @@ from tile_core.ir import nodes
 from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.simt.variant import SimtCall, SimtVariant
+from tile_cuda.attributes import PLACED, REFUSED
 from tile_cuda.ops.accumulator_marks import must_stay
 from tile_cuda.vocabulary.products import PIN_ACCUMULATOR, TENSOR_ACCUMULATOR
 
 if TYPE_CHECKING:
     from tile_core.context import Context
-
-#: Attributes that `tile_cuda.accumulators.tensor_memory` adds: the columns, or why there are none.
-PLACED, REFUSED = "placed", "refused"
 
 
 class PinAccumulator(SimtVariant):

@@ -8,13 +8,13 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Stmt
 from tile_core.errors.lowering import VariantRefused
 from tile_core.ir import nodes
+from tile_core.ir.attributes import COUNT, MORE
 from tile_core.ir.calls import execute
 from tile_core.ir.visit import StmtRewriter, role
 from tile_core.lowering.dispatch import refused
 from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, is_op
-from tile_core.ops.request_registers import COUNT, MORE
 from tile_core.simt.role import Role
 from tile_core.simt.role_threads import is_shared, role_of
 from tile_core.simt.variant import SimtCall, SimtVariant
@@ -25,7 +25,7 @@ from tile_cuda.vocabulary.products import REGISTERS, REQUEST_REGISTERS, UNIT_OF_
 
 if TYPE_CHECKING:
     from tile_core.context import Context
-    from tile_core.passes.spine import Plan
+    from tile_core.simt.kernel_plan import KernelPlan
 
 _MOST_OF_A_THREAD = 256
 """Registers of a thread that no instruction has given more."""
@@ -56,7 +56,7 @@ def first_registers(threads: int) -> int:
     return min(_FILE // threads // UNIT_OF_REGISTERS * UNIT_OF_REGISTERS, _MOST_OF_A_THREAD)
 
 
-def check_registers(plan: Plan, ctx: Context, threads: int) -> Plan:
+def check_registers(plan: KernelPlan, ctx: Context, threads: int) -> KernelPlan:
     """Check that requests begin roles, and that all of them together can be met.
 
     Raises

@@ -12,7 +12,7 @@ from functools import cache
 from math import prod
 
 from tile_core.compat.types import Expr
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.layout import DigitLayout, LayoutMap
 from tile_core.ops.base import OpCall, View, completion
 from tile_core.ops.gemm import matrix
@@ -32,7 +32,7 @@ def scale_layout(call: OpCall, role: int) -> LayoutMap | None:
     whole blocks, or if the product arrives at a barrier of the program: until then the program may write it again.
     """
     view: View = call.args[1 + 2 * role]
-    turned = bool(call.attrs["transpose_A"]) if role == 0 else not call.attrs["transpose_B"]
+    turned = bool(call.attrs[attributes.TRANSPOSE_A]) if role == 0 else not call.attrs[attributes.TRANSPOSE_B]
     shape = tuple(nodes.shape_of(view.buffer))
     if view.dtype != "float8_e8m0fnu" or turned or completion(call) is not None or len(shape) < 2:
         return None
@@ -57,7 +57,7 @@ def copies(call: SimtCall, role: int, until: str) -> Iterator[tuple[int, list[Ex
             at = matrix(view, False, nodes.int_const(block * _LINES), nodes.int_const(word * PER_WORD))
             source = calls.address(view.buffer, at, "r", calls.ASYNC_PROXY, until, align=_STRIDE)
             column = (word * lines + block * _LINES) // _ROWS
-            yield column, [source, *map(nodes.int_const, (0, _STRIDE, 0))]
+            yield column, [source, *map(nodes.int_const, (0, _STRIDE, 0, 0))]
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.calls import move
 from tile_core.lowering.variant import Withdrawn
 from tile_core.ops.base import View
@@ -36,11 +36,11 @@ class ScaleWords:
     """
 
     def __init__(self, call: SimtCall, role: int) -> None:
-        problem, block = Problem.of(call), int(call.attrs["block"])
+        problem, block = Problem.of(call), int(call.attrs[attributes.BLOCK])
         self.view: View = call.args[1 + 2 * role]
-        self.turned = bool(call.attrs["transpose_A"]) if role == 0 else not call.attrs["transpose_B"]
+        self.turned = bool(call.attrs[attributes.TRANSPOSE_A]) if role == 0 else not call.attrs[attributes.TRANSPOSE_B]
         self.lines, self.count = (problem.m, problem.n)[role], problem.k // block
-        self.signed = call.attrs["types"][1] == "float8_e4m3fn"
+        self.signed = call.attrs[attributes.TYPES][1] == "float8_e4m3fn"
         if contiguity.conditions(self.view, call.ranges):
             raise Withdrawn(f"{self.view.name} may lie outside of its buffer in part")
         layout = call.placement.layouts.get(self.view.buffer)

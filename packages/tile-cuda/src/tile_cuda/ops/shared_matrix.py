@@ -93,7 +93,7 @@ class SharedMatrix:
         """
         at = matrix(self.view, self.turned, line, k)
         start = calls.address(self.view.buffer, at, "r", calls.ASYNC_PROXY, until, align=_LINES * self.swizzle)
-        return [start, *map(nodes.int_const, (self.leading, self.stride, _CODES[self.swizzle]))]
+        return [start, *map(nodes.int_const, (self.leading, self.stride, _CODES[self.swizzle], 0))]
 
 
 def layout_of(view: View, swizzle: int) -> LayoutMap | None:

@@ -15,39 +15,23 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
+from tile_core.ir.attributes import ALIGN, ASKED_LAYOUT, HINTS, KIND, LAYOUT, ORDER, ROUND, VARIANT, VECTOR_WIDTH
 from tile_core.layout.base import LayoutMap
 from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.atomic import BITS
 from tile_core.ops.base import OpCall, View
 from tile_core.simt.memory.alignment import Aligned, factor
-from tile_core.simt.pipelining.plan import ALIGN, ASKED_LAYOUT, LAYOUT
 from tile_core.simt.variant import SimtCall, SimtVariant
-from tile_cuda.ops.boxes import (
-    BULK,
-    CHUNK,
-    REASON,
-    SLOT,
-    SWIZZLE,
-    Panel,
-    described,
-    of_tensor,
-    panels,
-    row_lengths,
-    unpaneled,
-)
-from tile_cuda.ops.contiguous import BYTES
+from tile_cuda.attributes import BULK_BYTES, DIRECT, REASON, SLOT, STAGED, STORE, SWIZZLE
+from tile_cuda.ops.boxes import BULK, CHUNK, Panel, described, of_tensor, panels, row_lengths, unpaneled
 from tile_cuda.ptx.bulk import STORE_BYTES, store_name
 from tile_cuda.tensor_map import has_type
 
 if TYPE_CHECKING:
     from tile_core.context import Context
 
-#: Attribute of a copy or an update: it is one of boxes (``LASTS``: read after the statement; ``ENDS``: until its end).
-STORE = "bulk_store"
 LASTS, ENDS = "lasts", "ends"
-#: Attributes of an accumulator's store to global memory: the reason for a staging tile, or for a direct store.
-STAGED, DIRECT = "staged", "direct"
 
 #: PTX ISA, "cp.reduce.async.bulk.tensor": the element of the map, by operation and type. Minima and maxima of floats
 #: are left out, since the manual does not specify the result for NaN. Signed elements of 64 bits have minima and maxima
@@ -120,20 +104,20 @@ class BulkStore(SimtVariant):
             return Reject(f"{direct}; {why}" if why else direct)
         if STORE not in call.attrs:
             return Reject(str(call.attrs.get(REASON, "the option tma does not enable it")))
-        if BYTES in call.attrs:
-            return Accept(f"{int(call.attrs[BYTES])} bytes that lie one after another")
+        if BULK_BYTES in call.attrs:
+            return Accept(f"{int(call.attrs[BULK_BYTES])} bytes that lie one after another")
         rows = f"rows of {int(call.attrs[SWIZZLE])} bytes" if call.attrs[SWIZZLE] else "plain rows"
         return Accept(f"{rows}; {note}" if note else rows)
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return the boxes and their group, which one thread issues."""
         tile, tensor = sides(call)
-        if BYTES in call.attrs:
+        if BULK_BYTES in call.attrs:
             return self.issued(call, [self.bytes(call, tile, tensor)])
         size, swizzle = DTYPES[tensor.dtype].bits // 8, int(call.attrs[SWIZZLE])
         panel = Panel(tuple(tensor.extents), tuple(tile.extents), size, swizzle)
         lasts = str(call.attrs[STORE]) == LASTS
-        kind = "" if call.name == "copy" else str(call.attrs["kind"])
+        kind = "" if call.name == "copy" else str(call.attrs[KIND])
         dtype = REDUCTIONS[kind, tensor.dtype] if kind else tensor.dtype
         corner = [nodes.int_const(0) + m for m in tensor.mins]
         access = calls.address(
@@ -157,7 +141,7 @@ class BulkStore(SimtVariant):
         until = calls.UNTIL_READ if str(call.attrs[STORE]) == LASTS else ""
         zeros = [0] * sum(1 for n in tile.extents if n != 1) or [0]
         source = calls.address(tile.buffer, tile.spread(zeros), "r", calls.ASYNC_PROXY, until)
-        return calls.execute(STORE_BYTES, [start, source, nodes.int_const(int(call.attrs[BYTES]))], call.span)
+        return calls.execute(STORE_BYTES, [start, source, nodes.int_const(int(call.attrs[BULK_BYTES]))], call.span)
 
     def issued(self, call: SimtCall, parts: list[Stmt]) -> Stmt:
         """Return copies as a group that one thread issues."""
@@ -183,17 +167,17 @@ class BulkUpdate(BulkStore):
 
 def _reasons(call: OpCall, tile: View, tensor: View, aligned: Aligned, ranges: Analyzer) -> Iterator[str]:
     """Yield reasons against boxes, whatever the layout; later ones assume the earlier conditions."""
-    hints = call.attrs.get("hints") or {}
+    hints = call.attrs.get(HINTS) or {}
     if bool(dict(hints).get("disable_tma")):
         yield "it has disable_tma"
-    if call.attrs.get("variant", BulkStore.name) != BulkStore.name:
-        yield f"it requests {call.attrs['variant']}"
-    if call.attrs.get("round") is not None:
+    if call.attrs.get(VARIANT, BulkStore.name) != BulkStore.name:
+        yield f"it requests {call.attrs[VARIANT]}"
+    if call.attrs.get(ROUND) is not None:
         yield f"it converts {tile.dtype} to {tensor.dtype}"
     if call.name == "atomic_tile":
-        if (str(call.attrs["kind"]), tensor.dtype) not in REDUCTIONS:
-            yield f"bulk copies have no {call.attrs['kind']} of {tensor.dtype}"
-        if str(call.attrs["order"]) != "relaxed" or "vector" in call.attrs:
+        if (str(call.attrs[KIND]), tensor.dtype) not in REDUCTIONS:
+            yield f"bulk copies have no {call.attrs[KIND]} of {tensor.dtype}"
+        if str(call.attrs[ORDER]) != "relaxed" or VECTOR_WIDTH in call.attrs:
             yield "its elements are updated one by one"
     inner = list(zip(tile.mins, tile.extents, nodes.shape_of(tile.buffer), strict=True))[bool(call.attrs.get(SLOT)) :]
     if any(nodes.as_int(low) != 0 or n != whole for low, n, whole in inner):

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import product
 from typing import Any
 
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.legality import Atom
@@ -22,9 +22,8 @@ from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.ops.products.instruction import Lifetime, MatrixInstruction, MatrixOperand, OperandKind
 from tile_core.simt.ops.products.plan import PlanT, nearest, no_instruction, refused, too_few_threads
 from tile_core.simt.ops.warp_partition import WarpPartition
-from tile_core.simt.pipelining.async_products import ISSUED
-from tile_core.simt.pipelining.multicast import HALVES
 from tile_core.simt.variant import SimtCall
+from tile_cuda.attributes import WHOLE
 from tile_cuda.ops.accumulator_marks import MATRIX
 from tile_cuda.ops.warpgroup_plan import WARPGROUP, WarpgroupPlan, family_of, readable_by_all, steps_of
 from tile_cuda.ptx.tensor import product_name
@@ -37,8 +36,6 @@ WIDTH = 32
 """What columns are a multiple of where one instruction has not enough: several of one width share them."""
 MOST_REGISTERS = 208
 """Accumulators of a fragment that a thread can hold."""
-#: Attribute of a product: why its accumulator is not divided (`tile_cuda.accumulators.subtiling`).
-WHOLE = "whole"
 #: Kind of the instructions, and code of the type in an instruction descriptor, of an element type: Table 42.
 _CODES = {
     "float16": ("f16", 0), "bfloat16": ("f16", 1), "tfloat32": ("tf32", 2), "float8_e4m3fn": ("f8f6f4", 0),
@@ -63,7 +60,7 @@ class TensorPlan(WarpgroupPlan):
     @classmethod
     def facts(cls, call: SimtCall, problem: Problem) -> tuple[Hashable, ...]:
         """Return the obstacle of its threads, the sparsity of A, and the cluster."""
-        return other_threads(call), call.name == "gemm_sp", tuple(int(n) for n in call.attrs.get(HALVES, ()))
+        return other_threads(call), call.name == "gemm_sp", tuple(int(n) for n in call.attrs.get(attributes.HALVES, ()))
 
     @classmethod
     def candidates(cls, problem: Problem, threads: int, *facts: Any) -> Sequence[Any] | Reject:
@@ -272,7 +269,7 @@ class TensorPlan(WarpgroupPlan):
 
 def other_threads(call: SimtCall) -> str:
     """Return why the threads of a call cannot move its accumulator; empty if they can."""
-    if ISSUED in call.attrs:
+    if attributes.ISSUED in call.attrs:
         return ""
     if call.block.count != WARPGROUP:
         few = too_few_threads(call.block.count, WARPGROUP)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Stmt
 from tile_core.ir import nodes
+from tile_core.ir.attributes import NAME, WAITS, Attrs
 from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
@@ -42,8 +43,8 @@ class WarpgroupWait(_Wait):
         """Return the wait, behind which the compiler leaves all accesses of the accumulator."""
         pending = int(nodes.as_int(call.attrs[PENDING]))
         arrays = [call.placement.arrays.get(a.buffer) for a in call.args if isinstance(a, View)]
-        ended = {} if pending else {"waits": PRODUCTS}
-        wait = nodes.tile_call("instruction", [], {"name": wait_name(pending), **ended})
+        ended: Attrs = {} if pending else {WAITS: PRODUCTS}
+        wait = nodes.tile_call("instruction", [], {NAME: wait_name(pending), **ended})
         kept = [s for a in arrays if a is not None for s in keep(a, nodes.shape_of(a)[0])]
         read = [retired(pending)] if call.placement.in_flight else []
         return nodes.seq([tirx.Evaluate(wait, call.span), *kept, *read])
@@ -59,6 +60,6 @@ class TensorWait(_Wait):
         given, pending = added(call), int(nodes.as_int(call.attrs[PENDING]))
         if given is None:
             return nodes.seq([])
-        ended = {} if pending else {"waits": PRODUCTS}
-        after = tirx.Evaluate(nodes.tile_call("instruction", [], {"name": AFTER, **ended}))
+        ended: Attrs = {} if pending else {WAITS: PRODUCTS}
+        after = tirx.Evaluate(nodes.tile_call("instruction", [], {NAME: AFTER, **ended}))
         return nodes.seq([given.wait(1 + pending), after])

@@ -26,6 +26,7 @@ from tile_core.simt.ops.products.instruction import Lifetime, MatrixInstruction,
 from tile_core.simt.ops.products.plan import PlanT, ProductPlan, nearest, no_instruction, refused, too_few_threads
 from tile_core.simt.ops.warp_partition import WarpPartition, splits
 from tile_core.simt.variant import SimtCall
+from tile_cuda.attributes import PROMOTE
 from tile_cuda.occupancy import most_registers
 from tile_cuda.ops.atoms import INPUTS, Family
 from tile_cuda.ops.boxes import readable_rows
@@ -47,8 +48,6 @@ _LEAST_PART = 32
 """Columns of partial accumulators that a thread holds at a time, at least: instructions of fewer read A too often."""
 _BUDGET_OF_PARTS = 232
 """Registers of a thread that partial accumulators may fill, in a block with a producer warp."""
-PROMOTE = "promote"
-"""Attribute of a product: elements along K whose sum the matrix units keep before it is added to in float32."""
 _MOST_THREADS = 1024
 _FP8, _INT8 = ("float8_e4m3fn", "float8_e5m2"), ("int8", "uint8")
 _FLOATS = ("float16", "bfloat16", "float32")

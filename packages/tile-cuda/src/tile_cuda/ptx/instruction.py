@@ -12,6 +12,9 @@ REGISTERS = {"r": "unsigned", "h": "unsigned short", "l": "unsigned long long", 
 #: The architectures with tensor memory, which alone have some other instructions too.
 TENSOR_MEMORY_ARCHS = "sm_100a sm_100f sm_103a sm_110a"
 
+#: Parameter of a descriptor: chunks of 16 bytes between an address and the matrix.
+CHUNKS = "chunks"
+
 _INPUTS = ("in", "shared", "place", "global", "matrix", "tensor")
 _HEAD = "__device__ __forceinline__"
 _WIDTH = 140
@@ -171,7 +174,8 @@ def _bound(o: PtxOperand, sign: str) -> str:
     if o.role == "global":
         return f'"l"({o.name})'
     if o.role in ("matrix", "tensor"):
-        return f'"l"({o.role}_descriptor({o.name}, {o.name}_leading, {o.name}_stride, {o.name}_swizzle))'
+        fields = ", ".join(f"{o.name}_{field}" for field in ("leading", "stride", "swizzle", CHUNKS))
+        return f'"l"({o.role}_descriptor({o.name}, {fields}))'
     if o.count:
         return ", ".join(f'"{sign}{o.register}"({o.name}[{i}])' for i in range(o.count))
     return f'"{sign}{o.register}"({o.name})'

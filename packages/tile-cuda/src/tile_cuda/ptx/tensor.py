@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tile_cuda.ptx.instruction import TENSOR_MEMORY_ARCHS, Instruction, PtxOperand, function_name
+from tile_cuda.ptx.instruction import CHUNKS, TENSOR_MEMORY_ARCHS, Instruction, PtxOperand, function_name
 
 #: Accumulator columns of one load or store, the most first: more need more adjacent registers.
 COUNTS = (32, 16)
@@ -136,7 +136,7 @@ def tensor_instructions() -> Iterator[Instruction]:
         yield _product(kind, False, archs, 2)
 
 
-_FIELDS = ("leading", "stride", "swizzle")
+_FIELDS = ("leading", "stride", "swizzle", CHUNKS)
 
 
 def _opcode(kind: str, sparse: bool, group: int) -> str:
@@ -204,7 +204,7 @@ def _descriptor() -> Instruction:
     body = (
         "const unsigned low = (shared_address(p) & 0x3ffff) >> 4 | (unsigned)leading >> 4 << 16;",
         "const unsigned high = (unsigned)stride >> 4 | 1u << 14 | (unsigned)swizzle << 29;",
-        "return (unsigned long long)high << 32 | low;",
+        "return (unsigned long long)high << 32 | (low + chunks);",
     )
     return Instruction(
         "tensor_descriptor", operands=(result, *where), arch=TENSOR_MEMORY_ARCHS, body=body, needs=("shared_address",)

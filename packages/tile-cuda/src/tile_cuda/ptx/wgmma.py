@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-from tile_cuda.ptx.instruction import TENSOR_MEMORY_ARCHS, Instruction, PtxOperand
+from tile_cuda.ptx.instruction import CHUNKS, TENSOR_MEMORY_ARCHS, Instruction, PtxOperand
 
 ARCH = "sm_90a"
 MOST_PENDING = 7
@@ -27,6 +27,9 @@ FENCE, COMMIT = "wgmma_fence_sync_aligned", "wgmma_commit_group_sync_aligned"
 
 UNIFORM = "same_in_warp"
 """Function that returns a warp-uniform value in a form that the compiler recognizes as uniform."""
+
+FIELDS = ("leading", "stride", "swizzle", CHUNKS)
+"""Of a descriptor, in bytes, and the chunks of 16 bytes between the address and the matrix."""
 
 #: Register class and C++ type of an accumulator, and elements of D in each.
 _ACCUMULATORS = {"f32": ("f", "float", 1), "f16": ("r", "unsigned", 2), "s32": ("r", "int", 1)}
@@ -43,11 +46,12 @@ _KEPT = re.compile(r"keep_(?P<d>f32|s32|u32)_(?P<n>\d+)")
 def wgmma_instructions() -> Iterator[Instruction]:
     """Yield the functions that have one form."""
     result = PtxOperand("bits", "l", role="result")
-    where = (PtxOperand("p", ctype="const void*"), *(PtxOperand(n, ctype="int") for n in _FIELDS))
+    where = (PtxOperand("p", ctype="const void*"), *(PtxOperand(n, ctype="int") for n in FIELDS))
+    # The chunks are added last, so that the descriptors of a tile differ by one addition.
     body = (
         "const unsigned low = (shared_address(p) & 0x3ffff) >> 4 | (unsigned)leading >> 4 << 16;",
         "const unsigned high = (unsigned)stride >> 4 | (unsigned)swizzle << 30;",
-        "return (unsigned long long)high << 32 | low;",
+        "return (unsigned long long)high << 32 | (low + chunks);",
     )
     yield Instruction("matrix_descriptor", operands=(result, *where), body=body, needs=("shared_address",))
     same = (PtxOperand("same", role="result", ctype="int"), PtxOperand("number", ctype="int"))
@@ -128,9 +132,6 @@ def wgmma_instruction(name: str) -> Instruction | None:
     return None if found is None else _product(name, found)
 
 
-_FIELDS = ("leading", "stride", "swizzle")
-
-
 def _order(name: str, opcode: str, form: str = "") -> Instruction:
     return Instruction(name, opcode, (), form, ARCH, volatile=True, memory=True)
 
@@ -150,7 +151,7 @@ def _reader(name: str, count: int) -> Instruction:
 
 def _matrix(name: str) -> tuple[PtxOperand, ...]:
     """Return the parameters of a matrix in shared memory."""
-    fields = (PtxOperand(f"{name}_{field}", ctype="int", role="given") for field in _FIELDS)
+    fields = (PtxOperand(f"{name}_{field}", ctype="int", role="given") for field in FIELDS)
     return (PtxOperand(name, "l", role="matrix", ctype="const void"), *fields)
 
 

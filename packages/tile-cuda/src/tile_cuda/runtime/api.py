@@ -13,9 +13,9 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tile_core.errors.interrupts import passed_on
 from tile_core.records import dataclass
 from tile_cuda.tensor_map import BYTES, SWIZZLES, TensorMap
+from tile_runtime.errors.interrupts import passed_on
 
 Handle = int
 """Of a library, function, stream, event, graph or context: an address that only the driver understands."""

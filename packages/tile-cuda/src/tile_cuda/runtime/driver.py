@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any
 from tile_core.abi.adapter import Built, Location
 from tile_core.abi.kernel_text import KernelText
 from tile_core.compat.types import Argument, Array
-from tile_core.emit.choose import TextChoice
-from tile_core.runtime.repeat import Repeat
-from tile_core.runtime.text_adapter import TextAdapter
 from tile_cuda import build
 from tile_cuda.errors import NoDevice, NoDriver
+from tile_cuda.machine import peaks_of
 from tile_cuda.occupancy import blocks_that_fit
 from tile_cuda.runtime.api import LEGACY_STREAM, Driver, DriverUnusable, Failed, Handle, open_driver
 from tile_cuda.runtime.faults import typed
 from tile_cuda.runtime.launch import Launcher
 from tile_cuda.runtime.streams import Streams
 from tile_cuda.target import record_of, runs_on
+from tile_runtime.calls.repeat import Repeat
+from tile_runtime.texts.choose import TextChoice
+from tile_runtime.texts.text_adapter import TextAdapter
 
 if TYPE_CHECKING:
     from tile_core.target import Target
@@ -93,6 +94,10 @@ class CudaAdapter(TextAdapter):
         """Return the name of the current device."""
         driver = self._open()
         return driver.device(driver.current()).name
+
+    def peaks(self) -> dict[str, float]:
+        """Return the rates of the architecture's largest device."""
+        return peaks_of(self.arch)
 
     def refuses(self, built: Built) -> str:
         """Return why the current device cannot run the built code."""

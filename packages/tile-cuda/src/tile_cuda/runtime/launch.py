@@ -15,9 +15,6 @@ from tile_core.abi.kernel_text import KernelText, LaunchFacts
 from tile_core.compat.types import Argument
 from tile_core.errors.launch import GridTooLarge, TooMuchShared
 from tile_core.reports.slow import warn_of_build
-from tile_core.runtime.constants import LaunchConstants
-from tile_core.runtime.launch_grid import Extents, grid_of, grid_positions, require_whole_clusters
-from tile_core.runtime.repeat import Repeat
 from tile_cuda import build
 from tile_cuda.errors import DriverTooOld, NoDevice, OtherArchitecture
 from tile_cuda.runtime.api import Device, Driver, Failed, Handle
@@ -27,6 +24,9 @@ from tile_cuda.runtime.repeat import short_launch
 from tile_cuda.runtime.streams import Streams
 from tile_cuda.runtime.tensor_map import constants_of
 from tile_cuda.target import DEPENDENT, GRID_LIMITS, arch_for, record_of, runs_on
+from tile_runtime.calls.repeat import Repeat
+from tile_runtime.texts.constants import LaunchConstants
+from tile_runtime.texts.launch_grid import Extents, grid_of, grid_positions, require_whole_clusters
 
 _ON_DEVICE = 2  # kDLCUDA
 _REFUSED_CODE = (200, 209, 218, 222, 223, 300)  # invalid image, no binary, PTX, versions
@@ -108,7 +108,7 @@ class Launcher:
             raise typed(driver.failure("cuLaunchKernel", int(code)), self.facts)
 
     def repeat(self, values: Sequence[Argument], location: Location, moving: Sequence[int]) -> Repeat | None:
-        """Return the fast path for launches like a previous one, see `tile_core.runtime.repeat`."""
+        """Return the fast path for launches like a previous one, see `tile_runtime.calls.repeat`."""
         kind, ordinal = location.device
         packer, function = self._packer, self._functions.get(ordinal)
         deciding = {*grid_positions(self.facts), *packer.encoded}

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tile_core.runtime.guarded import GuardedArray
 from tile_cuda.runtime.api import Driver, Failed
 from tile_cuda.runtime.faults import typed
+from tile_runtime.texts.guarded import GuardedArray
 
 if TYPE_CHECKING:
-    from tile_core.runtime.guarded import Array
+    from tile_runtime.texts.guarded import Array
 
 _ON_DEVICE = 2  # kDLCUDA
 _READY = (None, -1, 1)  # streams of a consumer that is after the legacy default stream as it is
 
 
 class DeviceArray(GuardedArray):
-    """A guarded copy of a NumPy array on the current device, see `tile_core.runtime.guarded`.
+    """A guarded copy of a NumPy array on the current device, see `tile_runtime.texts.guarded`.
 
     Parameters
     ----------

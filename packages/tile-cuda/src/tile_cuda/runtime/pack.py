@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 
 from tile_core.abi.kernel_text import LaunchFacts
-from tile_core.runtime.packing import encode, fields_of
+from tile_runtime.texts.packing import encode, fields_of
 
 SLOT = 8
 """Bytes of memory for one value that a call passes."""

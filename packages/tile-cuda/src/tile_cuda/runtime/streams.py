@@ -1,8 +1,9 @@
 """The stream of a launch: the current stream of the caller's library.
 
-PyTorch and CuPy have a current stream per thread and device. Every other library hands over its arrays through DLPack,
-whose consumer is the legacy default stream unless it requests another one: the producer has made its own work wait-for
-there, so that is where kernels on such arrays run. Kernels without arrays run there too.
+PyTorch and CuPy have a current stream per thread and device. So has tvm-ffi, whose callers set it: that of XLA is found
+there. Every other library hands over its arrays through DLPack, whose consumer is the legacy default stream unless it
+requests another one: the producer has made its own work wait-for there, so that is where kernels on such arrays run.
+Kernels without arrays run there too.
 """
 
 from __future__ import annotations
@@ -66,6 +67,8 @@ def _stream_of(library: str) -> StreamOf:
         return _torch(sys.modules["torch"])
     if library == "cupy":
         return _cupy(sys.modules["cupy"])
+    if library == "tvm_ffi":
+        return _tvm_ffi(sys.modules["tvm_ffi"])
     return lambda ordinal: LEGACY_STREAM
 
 
@@ -81,3 +84,7 @@ def _cupy(cupy: Any) -> StreamOf:
             return int(cupy.cuda.get_current_stream().ptr)
 
     return current
+
+
+def _tvm_ffi(tvm_ffi: Any) -> StreamOf:
+    return lambda ordinal: int(tvm_ffi.get_raw_stream(tvm_ffi.device("cuda", ordinal)))

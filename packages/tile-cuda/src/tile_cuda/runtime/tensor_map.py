@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tile_core.abi.descriptor import PlacedDescriptor
 from tile_core.abi.kernel_text import LaunchFacts, ParamFact
-from tile_core.runtime.constants import LaunchConstants
 from tile_cuda.errors import TensorMapRefused
 from tile_cuda.runtime.api import Driver
 from tile_cuda.tensor_map import TensorMap, broken_rules
+from tile_runtime.texts.constants import LaunchConstants
 
 
 def constants_of(facts: LaunchFacts, driver: Driver, ordinal: int) -> LaunchConstants:

@@ -8,7 +8,7 @@ inserts without them. Their use is checked for every trip count (``K233``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
@@ -17,6 +17,7 @@ from tile_core.errors.language import BadArgument, OutsideKernel
 from tile_core.errors.naming import naming
 from tile_core.errors.ops import BadBarrier
 from tile_core.ir import calls, nodes
+from tile_core.ir.attributes import ARRIVALS, Attrs
 from tile_core.ops.base import with_attributes
 from tile_core.values.allocation import allocate
 from tile_core.values.builder import Builder, current
@@ -251,7 +252,7 @@ def count_bytes(buffer: BufferVar, index: Expr) -> None:
     mark_last({}, [nodes.region(buffer, [index], [1])])
 
 
-def mark_last(attrs: Mapping[str, object], args: Sequence[Expr] = ()) -> None:
+def mark_last(attrs: Attrs, args: Sequence[Expr] = ()) -> None:
     """Give the copy that is the last statement more attributes and operands."""
     builder = builder_in_launch("tma_copy")
     old = builder.scope.statements.pop()
@@ -289,5 +290,5 @@ def builder_in_launch(name: str) -> Builder:
 def _annotate(builder: Builder, buffer: BufferVar, counts: Sequence[int]) -> None:
     """Store the source location in the allocation, the last statement."""
     old = builder.scope.statements.pop()
-    notes = {calls.ARRIVALS: [nodes.int_const(n) for n in counts]}
+    notes = {ARRIVALS: [nodes.int_const(n) for n in counts]}
     builder.emit(tirx.AllocBuffer(buffer, notes, getattr(old, "span", None)))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.errors.language import BadArgument
 from tile_core.errors.ops import BadAttribute, BadCluster, BadElementType, ScopeNotAllowed
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ops import copy_to_block, operands
 from tile_core.values.checks import python_int, shown
 from tile_core.values.value import as_value
@@ -83,7 +83,7 @@ def copy_cluster(
         buffer, index = barrier.located(op)
         args.append(nodes.region(buffer, [index], [1]))
     with operands.called("T.copy_cluster"):
-        operands.emit(copy_to_block.NAME, args, [to], {"variant": VARIANT})
+        operands.emit(copy_to_block.NAME, args, [to], {attributes.VARIANT: VARIANT})
 
 
 def _rank(op: str, dst_block: Scalar) -> Expr:

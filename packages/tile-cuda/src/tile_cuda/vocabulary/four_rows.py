@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from tile_core.dtypes import dtype
 from tile_core.errors.ops import BadAttribute, BadElementType, DuplicateRows, NotATile, RowsOperand, ScopeNotAllowed
+from tile_core.ir.attributes import DISTINCT, HINTS, VARIANT
 from tile_core.ops import operands
-from tile_core.ops.gather import DISTINCT, corner_table
+from tile_core.ops.gather import corner_table
 from tile_core.values import checks
 from tile_core.values.allocation import allocate
 from tile_core.values.value import Buffer, Region, Value, as_value
@@ -74,7 +75,7 @@ def tma_gather4(
     tile, table = _sides(op, ("dst", dst), ("src", src), col)
     index, _ = _rows(op, rows)
     with operands.called("T.tma_gather4", "write T.gather"):
-        operands.emit("gather", [table, index, tile], [tile], {"variant": GATHER, "hints": _hints(op, eviction_policy)})
+        operands.emit("gather", [table, index, tile], [tile], {VARIANT: GATHER, HINTS: _hints(op, eviction_policy)})
     if located is not None:
         count_bytes(*located)
 
@@ -111,7 +112,7 @@ def tma_scatter4(
             raise DuplicateRows(row=row)
     hints = _hints(op, eviction_policy)
     with operands.called("T.tma_scatter4", "write T.scatter"):
-        operands.emit("scatter", [tile, table, index], [table], {"variant": SCATTER, "hints": hints, DISTINCT: 1})
+        operands.emit("scatter", [tile, table, index], [table], {VARIANT: SCATTER, HINTS: hints, DISTINCT: 1})
 
 
 def tma_gather4_bytes(columns: int, element: object) -> int:

@@ -11,17 +11,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tile_core.errors.ops import BadAttribute, ScopeNotAllowed
-from tile_core.ir import calls, nodes
+from tile_core.ir import nodes
+from tile_core.ir.attributes import COMPLETES, COUNT, MORE, PENDING, RANKS, VARIANT
 from tile_core.ops import operands
-from tile_core.ops.base import COMPLETES
 from tile_core.ops.copy import copy
 from tile_core.ops.gemm import GemmWarpPolicy, gemm
 from tile_core.ops.gemm_scaled import gemm_scaled
 from tile_core.ops.gemm_sp import gemm_sp
-from tile_core.ops.request_registers import COUNT, MORE
-from tile_core.ops.wait_uses import PENDING
 from tile_core.values.allocation import allocate
 from tile_core.values.builder import current
+from tile_cuda.attributes import CTA_GROUP
 from tile_cuda.vocabulary.barriers import as_barrier, count_bytes, mark_last
 from tile_cuda.vocabulary.clusters import mask_of
 
@@ -39,8 +38,6 @@ FEWEST_REGISTERS, MOST_REGISTERS, UNIT_OF_REGISTERS = 24, 256, 8
 """Registers that a thread may request: PTX ISA, "setmaxnreg"."""
 REGISTERS = "cuda.setmaxnreg"
 DENSE, SPARSE = "cuda.wgmma", "cuda.wgmma.sp"
-GROUP = "cta_group"
-"""Attribute of a product that requests pairs of blocks."""
 TENSOR, TENSOR_SP, TENSOR_ACCUMULATOR = "cuda.tcgen05", "cuda.tcgen05.sp", "cuda.tcgen05.accumulator"
 TENSOR_SCALED = "cuda.tcgen05.block_scale"
 PIN_ACCUMULATOR = "pin_accumulator"
@@ -92,7 +89,7 @@ def alloc_tmem(shape: Sequence[int], dtype: DTypeLike) -> Buffer:
     made = allocate("alloc_tmem", shape, dtype, "local.fragment", "tensor memory")
     whole = operands.as_region(PIN_ACCUMULATOR, "accumulator", made)
     with operands.called(*DEMANDED):
-        operands.emit(PIN_ACCUMULATOR, [whole], [], {"variant": TENSOR_ACCUMULATOR})
+        operands.emit(PIN_ACCUMULATOR, [whole], [], {VARIANT: TENSOR_ACCUMULATOR})
     return made
 
 
@@ -135,7 +132,7 @@ def tcgen05_gemm(
     with operands.called("T.tcgen05_gemm", "write T.gemm"):
         gemm(A, B, C, transpose_A, transpose_B, policy, clear_accum, variant=TENSOR)
     if group > 1:
-        mark_last({GROUP: group})
+        mark_last({CTA_GROUP: group})
     _arrives(located)
 
 
@@ -234,7 +231,7 @@ def set_max_nreg(num: int, inc: bool) -> None:
         raise BadAttribute(op="set_max_nreg", name="num", found=str(count), legal=legal)
     more = operands.flag("set_max_nreg", "inc", inc)
     with operands.called("T.set_max_nreg", ""):
-        operands.emit(REQUEST_REGISTERS, [], [], {COUNT: count, MORE: int(more), "variant": REGISTERS})
+        operands.emit(REQUEST_REGISTERS, [], [], {COUNT: count, MORE: int(more), VARIANT: REGISTERS})
 
 
 def wgmma_gemm_sp(
@@ -298,7 +295,7 @@ def tma_copy(
             copy(src, dst, variant=variant, eviction_policy=eviction_policy)
     if blocks is not None:
         mask, cluster = blocks
-        mark_last({calls.BLOCKS: [mask, 1, *cluster]})
+        mark_last({RANKS: [mask, 1, *cluster]})
     if located is not None:
         count_bytes(*located)
 

@@ -67,23 +67,12 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     cp_async_cg_shared_global_16(&B_shared_stages[turn_1 * 1024 + (tid >> 3) * 64 + ((tid & 7) ^ ((tid & 63) >> 3)) * 8], &B[tid * 8] + turn_1 * 1024);
   }
   cp_async_commit_group();
-  short E_next[2];
-  short E_current[2];
+  short E_ahead[2];
   #pragma unroll
   for (int r_3 = 0; r_3 < 2; ++r_3) {
-    E_next[r_3] = E[((tid & 1) * 16 + (tid >> 6) * 8 + ((tid & 15) >> 1)) * 8 + (((tid & 63) >> 5) * 4 + r_3 * 2 + ((tid & 31) >> 4))];
+    E_ahead[r_3] = E[((tid & 1) * 16 + (tid >> 6) * 8 + ((tid & 15) >> 1)) * 8 + (((tid & 63) >> 5) * 4 + r_3 * 2 + ((tid & 31) >> 4))];
   }
   for (int k = 0; k < 2; ++k) {
-    #pragma unroll
-    for (int r_4 = 0; r_4 < 2; ++r_4) {
-      E_current[r_4] = E_next[r_4];
-    }
-    if (k + 1 < 2) {
-      #pragma unroll
-      for (int r_5 = 0; r_5 < 2; ++r_5) {
-        E_next[r_5] = E[(k * 32 + (tid & 1) * 16 + (tid >> 6) * 8 + ((tid & 15) >> 1) + 32) * 8 + (((tid & 63) >> 5) * 4 + r_5 * 2 + ((tid & 31) >> 4))];
-      }
-    }
     cp_async_wait_group_0();
     __syncthreads();
     const int slot = k & 1;
@@ -102,8 +91,14 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     const int i0 = tid >> 1;
     const int i1 = (tid & 1) * 2;
     #pragma unroll
-    for (int r_6 = 0; r_6 < 2; ++r_6) {
-      E_shared[((i1 + r_6) >> 1) * 128 + (i0 >> 5) * 64 + (i0 & 7) * 8 + ((i0 & 31) >> 4) * 4 + ((i1 + r_6) & 1) * 2 + ((i0 & 15) >> 3)] = E_current[r_6];
+    for (int r_4 = 0; r_4 < 2; ++r_4) {
+      E_shared[((i1 + r_4) >> 1) * 128 + (i0 >> 5) * 64 + (i0 & 7) * 8 + ((i0 & 31) >> 4) * 4 + ((i1 + r_4) & 1) * 2 + ((i0 & 15) >> 3)] = E_ahead[r_4];
+    }
+    if (k + 1 < 2) {
+      #pragma unroll
+      for (int r_5 = 0; r_5 < 2; ++r_5) {
+        E_ahead[r_5] = E[(k * 32 + (tid & 1) * 16 + (tid >> 6) * 8 + ((tid & 15) >> 1) + 32) * 8 + (((tid & 63) >> 5) * 4 + r_5 * 2 + ((tid & 31) >> 4))];
+      }
     }
     __syncthreads();
     const int lane = tid & 31;
@@ -157,17 +152,17 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
   const int i0_1 = (tid >> 6) * 32 + ((tid & 31) >> 2);
   const int i1_1 = ((tid & 63) >> 5) * 32 + (tid & 3) * 2;
   #pragma unroll
-  for (int r_7 = 0; r_7 < 2; ++r_7) {
+  for (int r_6 = 0; r_6 < 2; ++r_6) {
     #pragma unroll
-    for (int r_8 = 0; r_8 < 4; ++r_8) {
+    for (int r_7 = 0; r_7 < 4; ++r_7) {
       #pragma unroll
-      for (int r_9 = 0; r_9 < 2; ++r_9) {
+      for (int r_8 = 0; r_8 < 2; ++r_8) {
         __align__(16) float C_v[2];
         #pragma unroll
         for (int v_1 = 0; v_1 < 2; ++v_1) {
-          C_v[v_1] = C_frag[r_7 * 16 + r_8 * 4 + r_9 * 2 + v_1];
+          C_v[v_1] = C_frag[r_6 * 16 + r_7 * 4 + r_8 * 2 + v_1];
         }
-        *(uint2*)(&C[i0_1 * 64 + i1_1] + (r_7 * 1024 + r_9 * 512 + r_8 * 8)) = *(const uint2*)&C_v[0];
+        *(uint2*)(&C[i0_1 * 64 + i1_1] + (r_6 * 1024 + r_8 * 512 + r_7 * 8)) = *(const uint2*)&C_v[0];
       }
     }
   }

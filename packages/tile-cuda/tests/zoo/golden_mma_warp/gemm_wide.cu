@@ -102,15 +102,15 @@ __device__ __forceinline__ void tcgen05_ld_sync_aligned_32x32b_x32_b32_f32(float
       : "r"(address)
       : "memory");
 }
-__device__ __forceinline__ unsigned long long tensor_descriptor(const void* p, int leading, int stride, int swizzle) {
+__device__ __forceinline__ unsigned long long tensor_descriptor(const void* p, int leading, int stride, int swizzle, int chunks) {
   const unsigned low = (shared_address(p) & 0x3ffff) >> 4 | (unsigned)leading >> 4 << 16;
   const unsigned high = (unsigned)stride >> 4 | 1u << 14 | (unsigned)swizzle << 29;
-  return (unsigned long long)high << 32 | low;
+  return (unsigned long long)high << 32 | (low + chunks);
 }
-__device__ __forceinline__ void tcgen05_mma_cta_group_1_kind_f16(unsigned address, const void* a, int a_leading, int a_stride, int a_swizzle, const void* b, int b_leading, int b_stride, int b_swizzle, unsigned kind, int adds) {
+__device__ __forceinline__ void tcgen05_mma_cta_group_1_kind_f16(unsigned address, const void* a, int a_leading, int a_stride, int a_swizzle, int a_chunks, const void* b, int b_leading, int b_stride, int b_swizzle, int b_chunks, unsigned kind, int adds) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %4, 0; tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, p; }"
       :
-      : "r"(address), "l"(tensor_descriptor(a, a_leading, a_stride, a_swizzle)), "l"(tensor_descriptor(b, b_leading, b_stride, b_swizzle)), "r"(kind), "r"(adds)
+      : "r"(address), "l"(tensor_descriptor(a, a_leading, a_stride, a_swizzle, a_chunks)), "l"(tensor_descriptor(b, b_leading, b_stride, b_swizzle, b_chunks)), "r"(kind), "r"(adds)
       : "memory");
 }
 __device__ __forceinline__ void keep_f32_48(float* d) {
@@ -194,8 +194,8 @@ extern "C" __global__ void __launch_bounds__(192) __cluster_dims__(2, 1, 1) gemm
         tcgen05_fence_after_thread_sync();
         const unsigned columns = tensor_columns[0] + (unsigned)(turn_1 & 1) * 240u;
         tcgen05_fence_after_thread_sync();
-        tcgen05_mma_cta_group_1_kind_f16(columns, &A_shared_stages[slot_1 * 4096], 16, 512, 4, &B_shared_stages[slot_1 * 7680], 16, 512, 4, 138149904u, k_issued == 0 ? 0 : 1);
-        tcgen05_mma_cta_group_1_kind_f16(columns, &A_shared_stages[slot_1 * 4096 + 16], 16, 512, 4, &B_shared_stages[slot_1 * 7680 + 16], 16, 512, 4, 138149904u, 1);
+        tcgen05_mma_cta_group_1_kind_f16(columns, &A_shared_stages[slot_1 * 4096], 16, 512, 4, 0, &B_shared_stages[slot_1 * 7680], 16, 512, 4, 0, 138149904u, k_issued == 0 ? 0 : 1);
+        tcgen05_mma_cta_group_1_kind_f16(columns, &A_shared_stages[slot_1 * 4096], 16, 512, 4, 2, &B_shared_stages[slot_1 * 7680], 16, 512, 4, 2, 138149904u, 1);
         tcgen05_commit_cta_group_1_mbarrier_arrive_one_shared_cluster_multicast_cluster_b64(&k_free[slot_1], 3);
       }
       tcgen05_commit_cta_group_1_mbarrier_arrive_one_shared_cluster_b64(&sums_ready[turn_1]);

@@ -70,10 +70,10 @@ __device__ __forceinline__ void cp_async_bulk_tensor_2d_shared_cluster_global_ti
       : "r"(shared_address(smem)), "l"(map), "r"(at0), "r"(at1), "r"(shared_address(barrier)), "h"(blocks)
       : "memory");
 }
-__device__ __forceinline__ unsigned long long matrix_descriptor(const void* p, int leading, int stride, int swizzle) {
+__device__ __forceinline__ unsigned long long matrix_descriptor(const void* p, int leading, int stride, int swizzle, int chunks) {
   const unsigned low = (shared_address(p) & 0x3ffff) >> 4 | (unsigned)leading >> 4 << 16;
   const unsigned high = (unsigned)stride >> 4 | (unsigned)swizzle << 30;
-  return (unsigned long long)high << 32 | low;
+  return (unsigned long long)high << 32 | (low + chunks);
 }
 __device__ __forceinline__ void wgmma_fence_sync_aligned() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
 __device__ __forceinline__ void wgmma_commit_group_sync_aligned() { asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); }
@@ -85,10 +85,10 @@ __device__ __forceinline__ void keep_f32_32(float* d) {
       :
       : "memory");
 }
-__device__ __forceinline__ void wgmma_m64n64k16_f32_f16_f16_ss(float* d, const void* a, int a_leading, int a_stride, int a_swizzle, const void* b, int b_leading, int b_stride, int b_swizzle, int adds) {
+__device__ __forceinline__ void wgmma_m64n64k16_f32_f16_f16_ss(float* d, const void* a, int a_leading, int a_stride, int a_swizzle, int a_chunks, const void* b, int b_leading, int b_stride, int b_swizzle, int b_chunks, int adds) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %34, 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, p, 1, 1, 0, 0; }"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-      : "l"(matrix_descriptor(a, a_leading, a_stride, a_swizzle)), "l"(matrix_descriptor(b, b_leading, b_stride, b_swizzle)), "r"(adds)
+      : "l"(matrix_descriptor(a, a_leading, a_stride, a_swizzle, a_chunks)), "l"(matrix_descriptor(b, b_leading, b_stride, b_swizzle, b_chunks)), "r"(adds)
       : "memory");
 }
 
@@ -148,8 +148,8 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(2, 1, 1) gemm
     const int warpgroup_m = 0;
     const int warpgroup_n = 0;
     wgmma_fence_sync_aligned();
-    wgmma_m64n64k16_f32_f16_f16_ss(&C_local[0], &A_shared_stages[slot * 2048 + warpgroup_m * 2048], 16, 512, 2, &B_shared_stages[slot * 2048 + warpgroup_n * 2048], 16, 512, 2, k == 0 ? 0 : 1);
-    wgmma_m64n64k16_f32_f16_f16_ss(&C_local[0], &A_shared_stages[slot * 2048 + warpgroup_m * 2048 + 16], 16, 512, 2, &B_shared_stages[slot * 2048 + warpgroup_n * 2048 + 16], 16, 512, 2, 1);
+    wgmma_m64n64k16_f32_f16_f16_ss(&C_local[0], &A_shared_stages[slot * 2048 + warpgroup_m * 2048], 16, 512, 2, 0, &B_shared_stages[slot * 2048 + warpgroup_n * 2048], 16, 512, 2, 0, k == 0 ? 0 : 1);
+    wgmma_m64n64k16_f32_f16_f16_ss(&C_local[0], &A_shared_stages[slot * 2048 + warpgroup_m * 2048], 16, 512, 2, 2, &B_shared_stages[slot * 2048 + warpgroup_n * 2048], 16, 512, 2, 2, 1);
     wgmma_commit_group_sync_aligned();
     wgmma_wait_group_sync_aligned_1();
     if (k - 1 >= 0) {

@@ -76,18 +76,11 @@ extern "C" __global__ void __launch_bounds__(128) scaled(
     }
   }
   cp_async_commit_group();
-  unsigned char B_scale_next;
-  unsigned char B_scale_current;
+  unsigned char B_scale_ahead;
   if (bx < 1 || (1 <= bx && bx * 32 + (tid >> 2) < 40)) {
-    B_scale_next = B_scale[(bx * 32 + (tid >> 2)) * 10 + (tid & 3)];
+    B_scale_ahead = B_scale[(bx * 32 + (tid >> 2)) * 10 + (tid & 3)];
   }
   for (int k = 0; k < 3; ++k) {
-    B_scale_current = B_scale_next;
-    if (k + 1 < 3) {
-      if ((bx < 1 && k + 1 < 2) || ((1 <= bx || 2 <= k + 1) && (bx * 32 + (tid >> 2) < 40 && (k + 1) * 2 + ((tid & 3) >> 1) < 5))) {
-        B_scale_next = B_scale[(bx * 32 + (tid >> 2)) * 10 + (k * 4 + (tid & 3) + 4)];
-      }
-    }
     cp_async_wait_group_0();
     __syncthreads();
     const int slot = k & 1;
@@ -142,12 +135,17 @@ extern "C" __global__ void __launch_bounds__(128) scaled(
     if (bx < 1 && k < 2) {
       const int i0_2 = tid >> 2;
       const int i1_2 = tid & 3;
-      columns[i0_2 * 4 + i1_2] = B_scale_current;
+      columns[i0_2 * 4 + i1_2] = B_scale_ahead;
     }
     else {
       const int i0_3 = tid >> 2;
       const int i1_3 = tid & 3;
-      columns[i0_3 * 4 + i1_3] = bx * 32 + i0_3 < 40 && k * 4 + i1_3 < 10 ? B_scale_current : (unsigned char)0;
+      columns[i0_3 * 4 + i1_3] = bx * 32 + i0_3 < 40 && k * 4 + i1_3 < 10 ? B_scale_ahead : (unsigned char)0;
+    }
+    if (k + 1 < 3) {
+      if ((bx < 1 && k + 1 < 2) || ((1 <= bx || 2 <= k + 1) && (bx * 32 + (tid >> 2) < 40 && (k + 1) * 2 + ((tid & 3) >> 1) < 5))) {
+        B_scale_ahead = B_scale[(bx * 32 + (tid >> 2)) * 10 + (k * 4 + (tid & 3) + 4)];
+      }
     }
     __syncthreads();
     const int lane = tid & 31;

@@ -110,15 +110,15 @@ __device__ __forceinline__ void tcgen05_st_sync_aligned_32x32b_x32_b32_f32(const
       : "f"(d[0]), "f"(d[1]), "f"(d[2]), "f"(d[3]), "f"(d[4]), "f"(d[5]), "f"(d[6]), "f"(d[7]), "f"(d[8]), "f"(d[9]), "f"(d[10]), "f"(d[11]), "f"(d[12]), "f"(d[13]), "f"(d[14]), "f"(d[15]), "f"(d[16]), "f"(d[17]), "f"(d[18]), "f"(d[19]), "f"(d[20]), "f"(d[21]), "f"(d[22]), "f"(d[23]), "f"(d[24]), "f"(d[25]), "f"(d[26]), "f"(d[27]), "f"(d[28]), "f"(d[29]), "f"(d[30]), "f"(d[31]), "r"(address)
       : "memory");
 }
-__device__ __forceinline__ unsigned long long tensor_descriptor(const void* p, int leading, int stride, int swizzle) {
+__device__ __forceinline__ unsigned long long tensor_descriptor(const void* p, int leading, int stride, int swizzle, int chunks) {
   const unsigned low = (shared_address(p) & 0x3ffff) >> 4 | (unsigned)leading >> 4 << 16;
   const unsigned high = (unsigned)stride >> 4 | 1u << 14 | (unsigned)swizzle << 29;
-  return (unsigned long long)high << 32 | low;
+  return (unsigned long long)high << 32 | (low + chunks);
 }
-__device__ __forceinline__ void tcgen05_mma_cta_group_1_kind_f16(unsigned address, const void* a, int a_leading, int a_stride, int a_swizzle, const void* b, int b_leading, int b_stride, int b_swizzle, unsigned kind, int adds) {
+__device__ __forceinline__ void tcgen05_mma_cta_group_1_kind_f16(unsigned address, const void* a, int a_leading, int a_stride, int a_swizzle, int a_chunks, const void* b, int b_leading, int b_stride, int b_swizzle, int b_chunks, unsigned kind, int adds) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %4, 0; tcgen05.mma.cta_group::1.kind::f16 [%0], %1, %2, %3, p; }"
       :
-      : "r"(address), "l"(tensor_descriptor(a, a_leading, a_stride, a_swizzle)), "l"(tensor_descriptor(b, b_leading, b_stride, b_swizzle)), "r"(kind), "r"(adds)
+      : "r"(address), "l"(tensor_descriptor(a, a_leading, a_stride, a_swizzle, a_chunks)), "l"(tensor_descriptor(b, b_leading, b_stride, b_swizzle, b_chunks)), "r"(kind), "r"(adds)
       : "memory");
 }
 __device__ __forceinline__ void keep_f32_64(float* d) {
@@ -207,10 +207,10 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(2, 1, 1) gemm
     __syncthreads();
     if (tid == 0) {
       tcgen05_fence_after_thread_sync();
-      tcgen05_mma_cta_group_1_kind_f16(columns, &A_shared_stages[slot * 8192], 16, 1024, 2, &B_shared_stages[slot * 4096], 8192, 1024, 2, 135331856u, 1);
-      tcgen05_mma_cta_group_1_kind_f16(columns, &A_shared_stages[slot * 8192 + 16], 16, 1024, 2, &B_shared_stages[slot * 4096 + 1024], 8192, 1024, 2, 135331856u, 1);
-      tcgen05_mma_cta_group_1_kind_f16(columns, &A_shared_stages[slot * 8192 + 32], 16, 1024, 2, &B_shared_stages[slot * 4096 + 2048], 8192, 1024, 2, 135331856u, 1);
-      tcgen05_mma_cta_group_1_kind_f16(columns, &A_shared_stages[slot * 8192 + 48], 16, 1024, 2, &B_shared_stages[slot * 4096 + 3072], 8192, 1024, 2, 135331856u, 1);
+      tcgen05_mma_cta_group_1_kind_f16(columns, &A_shared_stages[slot * 8192], 16, 1024, 2, 0, &B_shared_stages[slot * 4096], 8192, 1024, 2, 0, 135331856u, 1);
+      tcgen05_mma_cta_group_1_kind_f16(columns, &A_shared_stages[slot * 8192], 16, 1024, 2, 2, &B_shared_stages[slot * 4096], 8192, 1024, 2, 128, 135331856u, 1);
+      tcgen05_mma_cta_group_1_kind_f16(columns, &A_shared_stages[slot * 8192], 16, 1024, 2, 4, &B_shared_stages[slot * 4096], 8192, 1024, 2, 256, 135331856u, 1);
+      tcgen05_mma_cta_group_1_kind_f16(columns, &A_shared_stages[slot * 8192], 16, 1024, 2, 6, &B_shared_stages[slot * 4096], 8192, 1024, 2, 384, 135331856u, 1);
       tcgen05_commit_cta_group_1_mbarrier_arrive_one_shared_cluster_b64(&product_done[products & 1]);
     }
     products = (int)((unsigned)products + 1u) & 3;

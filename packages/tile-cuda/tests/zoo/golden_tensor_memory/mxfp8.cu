@@ -129,21 +129,21 @@ __device__ __forceinline__ void tcgen05_st_sync_aligned_32x32b_x2_b32_u32(const 
       : "r"(d[0]), "r"(d[1]), "r"(address)
       : "memory");
 }
-__device__ __forceinline__ unsigned long long tensor_descriptor(const void* p, int leading, int stride, int swizzle) {
+__device__ __forceinline__ unsigned long long tensor_descriptor(const void* p, int leading, int stride, int swizzle, int chunks) {
   const unsigned low = (shared_address(p) & 0x3ffff) >> 4 | (unsigned)leading >> 4 << 16;
   const unsigned high = (unsigned)stride >> 4 | 1u << 14 | (unsigned)swizzle << 29;
-  return (unsigned long long)high << 32 | low;
+  return (unsigned long long)high << 32 | (low + chunks);
 }
-__device__ __forceinline__ void tcgen05_cp_cta_group_1_32x128b_warpx4(unsigned address, const void* p, int p_leading, int p_stride, int p_swizzle) {
+__device__ __forceinline__ void tcgen05_cp_cta_group_1_32x128b_warpx4(unsigned address, const void* p, int p_leading, int p_stride, int p_swizzle, int p_chunks) {
   asm volatile("tcgen05.cp.cta_group::1.32x128b.warpx4 [%0], %1;"
       :
-      : "r"(address), "l"(tensor_descriptor(p, p_leading, p_stride, p_swizzle))
+      : "r"(address), "l"(tensor_descriptor(p, p_leading, p_stride, p_swizzle, p_chunks))
       : "memory");
 }
-__device__ __forceinline__ void tcgen05_mma_cta_group_1_kind_mxf8f6f4_block_scale_scale_vec_1X(unsigned address, const void* a, int a_leading, int a_stride, int a_swizzle, const void* b, int b_leading, int b_stride, int b_swizzle, unsigned a_scale, unsigned b_scale, unsigned kind, int adds) {
+__device__ __forceinline__ void tcgen05_mma_cta_group_1_kind_mxf8f6f4_block_scale_scale_vec_1X(unsigned address, const void* a, int a_leading, int a_stride, int a_swizzle, int a_chunks, const void* b, int b_leading, int b_stride, int b_swizzle, int b_chunks, unsigned a_scale, unsigned b_scale, unsigned kind, int adds) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %6, 0; tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::1X [%0], %1, %2, %5, [%3], [%4], p; }"
       :
-      : "r"(address), "l"(tensor_descriptor(a, a_leading, a_stride, a_swizzle)), "l"(tensor_descriptor(b, b_leading, b_stride, b_swizzle)), "r"(a_scale), "r"(b_scale), "r"(kind), "r"(adds)
+      : "r"(address), "l"(tensor_descriptor(a, a_leading, a_stride, a_swizzle, a_chunks)), "l"(tensor_descriptor(b, b_leading, b_stride, b_swizzle, b_chunks)), "r"(a_scale), "r"(b_scale), "r"(kind), "r"(adds)
       : "memory");
 }
 __device__ __forceinline__ void keep_f32_64(float* d) {
@@ -250,11 +250,11 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(2, 1, 1) scal
     __syncthreads();
     if (tid == 0) {
       tcgen05_fence_after_thread_sync();
-      tcgen05_cp_cta_group_1_32x128b_warpx4(columns + ((unsigned)(products & 1) * 6u + 64u), &rows_stages[slot * 512], 0, 128, 0);
-      tcgen05_mma_cta_group_1_kind_mxf8f6f4_block_scale_scale_vec_1X(columns, &A_shared_stages[slot * 16384], 16, 1024, 2, &B_shared_stages[slot * 8192], 16, 1024, 2, columns + ((unsigned)(products & 1) * 6u + 64u), columns + ((unsigned)(products & 1) * 6u + 68u), 143654912u, 1);
-      tcgen05_mma_cta_group_1_kind_mxf8f6f4_block_scale_scale_vec_1X(columns, &A_shared_stages[slot * 16384 + 32], 16, 1024, 2, &B_shared_stages[slot * 8192 + 32], 16, 1024, 2, columns + ((unsigned)(products & 1) * 6u + 64u), columns + ((unsigned)(products & 1) * 6u + 68u), 680525840u, 1);
-      tcgen05_mma_cta_group_1_kind_mxf8f6f4_block_scale_scale_vec_1X(columns, &A_shared_stages[slot * 16384 + 64], 16, 1024, 2, &B_shared_stages[slot * 8192 + 64], 16, 1024, 2, columns + ((unsigned)(products & 1) * 6u + 64u), columns + ((unsigned)(products & 1) * 6u + 68u), 1217396768u, 1);
-      tcgen05_mma_cta_group_1_kind_mxf8f6f4_block_scale_scale_vec_1X(columns, &A_shared_stages[slot * 16384 + 96], 16, 1024, 2, &B_shared_stages[slot * 8192 + 96], 16, 1024, 2, columns + ((unsigned)(products & 1) * 6u + 64u), columns + ((unsigned)(products & 1) * 6u + 68u), 1754267696u, 1);
+      tcgen05_cp_cta_group_1_32x128b_warpx4(columns + ((unsigned)(products & 1) * 6u + 64u), &rows_stages[slot * 512], 0, 128, 0, 0);
+      tcgen05_mma_cta_group_1_kind_mxf8f6f4_block_scale_scale_vec_1X(columns, &A_shared_stages[slot * 16384], 16, 1024, 2, 0, &B_shared_stages[slot * 8192], 16, 1024, 2, 0, columns + ((unsigned)(products & 1) * 6u + 64u), columns + ((unsigned)(products & 1) * 6u + 68u), 143654912u, 1);
+      tcgen05_mma_cta_group_1_kind_mxf8f6f4_block_scale_scale_vec_1X(columns, &A_shared_stages[slot * 16384], 16, 1024, 2, 2, &B_shared_stages[slot * 8192], 16, 1024, 2, 2, columns + ((unsigned)(products & 1) * 6u + 64u), columns + ((unsigned)(products & 1) * 6u + 68u), 680525840u, 1);
+      tcgen05_mma_cta_group_1_kind_mxf8f6f4_block_scale_scale_vec_1X(columns, &A_shared_stages[slot * 16384], 16, 1024, 2, 4, &B_shared_stages[slot * 8192], 16, 1024, 2, 4, columns + ((unsigned)(products & 1) * 6u + 64u), columns + ((unsigned)(products & 1) * 6u + 68u), 1217396768u, 1);
+      tcgen05_mma_cta_group_1_kind_mxf8f6f4_block_scale_scale_vec_1X(columns, &A_shared_stages[slot * 16384], 16, 1024, 2, 6, &B_shared_stages[slot * 8192], 16, 1024, 2, 6, columns + ((unsigned)(products & 1) * 6u + 64u), columns + ((unsigned)(products & 1) * 6u + 68u), 1754267696u, 1);
       tcgen05_commit_cta_group_1_mbarrier_arrive_one_shared_cluster_b64(&product_done[products & 1]);
     }
     products = (int)((unsigned)products + 1u) & 3;

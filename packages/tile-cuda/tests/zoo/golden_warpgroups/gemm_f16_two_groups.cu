@@ -17,10 +17,10 @@ __device__ __forceinline__ void cp_async_commit_group() { asm volatile("cp.async
 __device__ __forceinline__ void cp_async_wait_group_0() { asm volatile("cp.async.wait_group 0;" : : : "memory"); }
 __device__ __forceinline__ void cp_async_wait_group_1() { asm volatile("cp.async.wait_group 1;" : : : "memory"); }
 __device__ __forceinline__ void fence_proxy_async_shared_cta() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
-__device__ __forceinline__ unsigned long long matrix_descriptor(const void* p, int leading, int stride, int swizzle) {
+__device__ __forceinline__ unsigned long long matrix_descriptor(const void* p, int leading, int stride, int swizzle, int chunks) {
   const unsigned low = (shared_address(p) & 0x3ffff) >> 4 | (unsigned)leading >> 4 << 16;
   const unsigned high = (unsigned)stride >> 4 | (unsigned)swizzle << 30;
-  return (unsigned long long)high << 32 | low;
+  return (unsigned long long)high << 32 | (low + chunks);
 }
 __device__ __forceinline__ int same_in_warp(int number) { return __shfl_sync(0xffffffffu, number, 0); }
 __device__ __forceinline__ void wgmma_fence_sync_aligned() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
@@ -33,10 +33,10 @@ __device__ __forceinline__ void keep_f32_64(float* d) {
       :
       : "memory");
 }
-__device__ __forceinline__ void wgmma_m64n128k16_f32_f16_f16_ss_tb(float* d, const void* a, int a_leading, int a_stride, int a_swizzle, const void* b, int b_leading, int b_stride, int b_swizzle, int adds) {
+__device__ __forceinline__ void wgmma_m64n128k16_f32_f16_f16_ss_tb(float* d, const void* a, int a_leading, int a_stride, int a_swizzle, int a_chunks, const void* b, int b_leading, int b_stride, int b_swizzle, int b_chunks, int adds) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %66, 0; wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, p, 1, 1, 0, 1; }"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31]), "+f"(d[32]), "+f"(d[33]), "+f"(d[34]), "+f"(d[35]), "+f"(d[36]), "+f"(d[37]), "+f"(d[38]), "+f"(d[39]), "+f"(d[40]), "+f"(d[41]), "+f"(d[42]), "+f"(d[43]), "+f"(d[44]), "+f"(d[45]), "+f"(d[46]), "+f"(d[47]), "+f"(d[48]), "+f"(d[49]), "+f"(d[50]), "+f"(d[51]), "+f"(d[52]), "+f"(d[53]), "+f"(d[54]), "+f"(d[55]), "+f"(d[56]), "+f"(d[57]), "+f"(d[58]), "+f"(d[59]), "+f"(d[60]), "+f"(d[61]), "+f"(d[62]), "+f"(d[63])
-      : "l"(matrix_descriptor(a, a_leading, a_stride, a_swizzle)), "l"(matrix_descriptor(b, b_leading, b_stride, b_swizzle)), "r"(adds)
+      : "l"(matrix_descriptor(a, a_leading, a_stride, a_swizzle, a_chunks)), "l"(matrix_descriptor(b, b_leading, b_stride, b_swizzle, b_chunks)), "r"(adds)
       : "memory");
 }
 
@@ -111,8 +111,8 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
     const int warpgroup_m = group;
     const int warpgroup_n = 0;
     wgmma_fence_sync_aligned();
-    wgmma_m64n128k16_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 4096 + warpgroup_m * 2048], 16, 512, 2, &B_shared_stages[slot * 4096 + warpgroup_n * 128], 4096, 1024, 1, k == 0 ? 0 : 1);
-    wgmma_m64n128k16_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 4096 + warpgroup_m * 2048 + 16], 16, 512, 2, &B_shared_stages[slot * 4096 + warpgroup_n * 128 + 1024], 4096, 1024, 1, 1);
+    wgmma_m64n128k16_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 4096 + warpgroup_m * 2048], 16, 512, 2, 0, &B_shared_stages[slot * 4096 + warpgroup_n * 128], 4096, 1024, 1, 0, k == 0 ? 0 : 1);
+    wgmma_m64n128k16_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 4096 + warpgroup_m * 2048], 16, 512, 2, 2, &B_shared_stages[slot * 4096 + warpgroup_n * 128], 4096, 1024, 1, 128, 1);
     wgmma_commit_group_sync_aligned();
     wgmma_wait_group_sync_aligned_1();
     __syncthreads();

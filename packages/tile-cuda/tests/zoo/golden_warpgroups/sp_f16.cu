@@ -28,10 +28,10 @@ __device__ __forceinline__ void cp_async_commit_group() { asm volatile("cp.async
 __device__ __forceinline__ void cp_async_wait_group_0() { asm volatile("cp.async.wait_group 0;" : : : "memory"); }
 __device__ __forceinline__ void cp_async_wait_group_1() { asm volatile("cp.async.wait_group 1;" : : : "memory"); }
 __device__ __forceinline__ void fence_proxy_async_shared_cta() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
-__device__ __forceinline__ unsigned long long matrix_descriptor(const void* p, int leading, int stride, int swizzle) {
+__device__ __forceinline__ unsigned long long matrix_descriptor(const void* p, int leading, int stride, int swizzle, int chunks) {
   const unsigned low = (shared_address(p) & 0x3ffff) >> 4 | (unsigned)leading >> 4 << 16;
   const unsigned high = (unsigned)stride >> 4 | (unsigned)swizzle << 30;
-  return (unsigned long long)high << 32 | low;
+  return (unsigned long long)high << 32 | (low + chunks);
 }
 __device__ __forceinline__ void wgmma_fence_sync_aligned() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
 __device__ __forceinline__ void wgmma_commit_group_sync_aligned() { asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); }
@@ -49,16 +49,16 @@ __device__ __forceinline__ void read_metadata_1(const unsigned* e) {
       : "r"(e[0])
       : "memory");
 }
-__device__ __forceinline__ void wgmma_sp0_m64n64k32_f32_f16_f16_ss_tb(float* d, const void* a, int a_leading, int a_stride, int a_swizzle, const void* b, int b_leading, int b_stride, int b_swizzle, const unsigned* e, int adds) {
+__device__ __forceinline__ void wgmma_sp0_m64n64k32_f32_f16_f16_ss_tb(float* d, const void* a, int a_leading, int a_stride, int a_swizzle, int a_chunks, const void* b, int b_leading, int b_stride, int b_swizzle, int b_chunks, const unsigned* e, int adds) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %35, 0; wgmma.mma_async.sp.sync.aligned.m64n64k32.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, %34, 0, p, 1, 1, 0, 1; }"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-      : "l"(matrix_descriptor(a, a_leading, a_stride, a_swizzle)), "l"(matrix_descriptor(b, b_leading, b_stride, b_swizzle)), "r"(e[0]), "r"(adds)
+      : "l"(matrix_descriptor(a, a_leading, a_stride, a_swizzle, a_chunks)), "l"(matrix_descriptor(b, b_leading, b_stride, b_swizzle, b_chunks)), "r"(e[0]), "r"(adds)
       : "memory");
 }
-__device__ __forceinline__ void wgmma_sp1_m64n64k32_f32_f16_f16_ss_tb(float* d, const void* a, int a_leading, int a_stride, int a_swizzle, const void* b, int b_leading, int b_stride, int b_swizzle, const unsigned* e, int adds) {
+__device__ __forceinline__ void wgmma_sp1_m64n64k32_f32_f16_f16_ss_tb(float* d, const void* a, int a_leading, int a_stride, int a_swizzle, int a_chunks, const void* b, int b_leading, int b_stride, int b_swizzle, int b_chunks, const unsigned* e, int adds) {
   asm volatile("{ .reg .pred p; setp.ne.b32 p, %35, 0; wgmma.mma_async.sp.sync.aligned.m64n64k32.f32.f16.f16 {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, %34, 1, p, 1, 1, 0, 1; }"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]), "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]), "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])
-      : "l"(matrix_descriptor(a, a_leading, a_stride, a_swizzle)), "l"(matrix_descriptor(b, b_leading, b_stride, b_swizzle)), "r"(e[0]), "r"(adds)
+      : "l"(matrix_descriptor(a, a_leading, a_stride, a_swizzle, a_chunks)), "l"(matrix_descriptor(b, b_leading, b_stride, b_swizzle, b_chunks)), "r"(e[0]), "r"(adds)
       : "memory");
 }
 
@@ -172,8 +172,8 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     metadata = (unsigned)(unsigned short)E_shared_stages[slot * 256 + group_row * 4 + lane_g * 4 + lane_t] | ((unsigned)(unsigned short)E_shared_stages[slot * 256 + group_row * 4 + lane_g * 4 + lane_t + 32] << 16u);
     metadata = metadata | (((metadata >> 1u) & 1145324612u) ^ 1145324612u);
     wgmma_fence_sync_aligned();
-    wgmma_sp0_m64n64k32_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 2048 + warpgroup_m * 2048], 16, 512, 2, &B_shared_stages[slot * 4096 + warpgroup_n * 64], 8192, 1024, 1, &metadata, 1);
-    wgmma_sp1_m64n64k32_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 2048 + warpgroup_m * 2048 + 16], 16, 512, 2, &B_shared_stages[slot * 4096 + warpgroup_n * 64 + 2048], 8192, 1024, 1, &metadata, 1);
+    wgmma_sp0_m64n64k32_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 2048 + warpgroup_m * 2048], 16, 512, 2, 0, &B_shared_stages[slot * 4096 + warpgroup_n * 64], 8192, 1024, 1, 0, &metadata, 1);
+    wgmma_sp1_m64n64k32_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 2048 + warpgroup_m * 2048], 16, 512, 2, 2, &B_shared_stages[slot * 4096 + warpgroup_n * 64], 8192, 1024, 1, 256, &metadata, 1);
     wgmma_commit_group_sync_aligned();
     wgmma_wait_group_sync_aligned_1();
     read_metadata_1(&metadata_odd);
@@ -225,8 +225,8 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     metadata_odd = (unsigned)(unsigned short)E_shared_stages[slot_1 * 256 + group_row_1 * 4 + lane_g_1 * 4 + lane_t_1] | ((unsigned)(unsigned short)E_shared_stages[slot_1 * 256 + group_row_1 * 4 + lane_g_1 * 4 + lane_t_1 + 32] << 16u);
     metadata_odd = metadata_odd | (((metadata_odd >> 1u) & 1145324612u) ^ 1145324612u);
     wgmma_fence_sync_aligned();
-    wgmma_sp0_m64n64k32_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot_1 * 2048 + warpgroup_m_1 * 2048], 16, 512, 2, &B_shared_stages[slot_1 * 4096 + warpgroup_n_1 * 64], 8192, 1024, 1, &metadata_odd, 1);
-    wgmma_sp1_m64n64k32_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot_1 * 2048 + warpgroup_m_1 * 2048 + 16], 16, 512, 2, &B_shared_stages[slot_1 * 4096 + warpgroup_n_1 * 64 + 2048], 8192, 1024, 1, &metadata_odd, 1);
+    wgmma_sp0_m64n64k32_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot_1 * 2048 + warpgroup_m_1 * 2048], 16, 512, 2, 0, &B_shared_stages[slot_1 * 4096 + warpgroup_n_1 * 64], 8192, 1024, 1, 0, &metadata_odd, 1);
+    wgmma_sp1_m64n64k32_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot_1 * 2048 + warpgroup_m_1 * 2048], 16, 512, 2, 2, &B_shared_stages[slot_1 * 4096 + warpgroup_n_1 * 64], 8192, 1024, 1, 256, &metadata_odd, 1);
     wgmma_commit_group_sync_aligned();
     wgmma_wait_group_sync_aligned_1();
     read_metadata_1(&metadata);
@@ -246,8 +246,8 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
   metadata = (unsigned)(unsigned short)E_shared_stages[slot_2 * 256 + group_row_2 * 4 + lane_g_2 * 4 + lane_t_2] | ((unsigned)(unsigned short)E_shared_stages[slot_2 * 256 + group_row_2 * 4 + lane_g_2 * 4 + lane_t_2 + 32] << 16u);
   metadata = metadata | (((metadata >> 1u) & 1145324612u) ^ 1145324612u);
   wgmma_fence_sync_aligned();
-  wgmma_sp0_m64n64k32_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot_2 * 2048 + warpgroup_m_2 * 2048], 16, 512, 2, &B_shared_stages[slot_2 * 4096 + warpgroup_n_2 * 64], 8192, 1024, 1, &metadata, 1);
-  wgmma_sp1_m64n64k32_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot_2 * 2048 + warpgroup_m_2 * 2048 + 16], 16, 512, 2, &B_shared_stages[slot_2 * 4096 + warpgroup_n_2 * 64 + 2048], 8192, 1024, 1, &metadata, 1);
+  wgmma_sp0_m64n64k32_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot_2 * 2048 + warpgroup_m_2 * 2048], 16, 512, 2, 0, &B_shared_stages[slot_2 * 4096 + warpgroup_n_2 * 64], 8192, 1024, 1, 0, &metadata, 1);
+  wgmma_sp1_m64n64k32_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot_2 * 2048 + warpgroup_m_2 * 2048], 16, 512, 2, 2, &B_shared_stages[slot_2 * 4096 + warpgroup_n_2 * 64], 8192, 1024, 1, 256, &metadata, 1);
   wgmma_commit_group_sync_aligned();
   wgmma_wait_group_sync_aligned_1();
   read_metadata_1(&metadata_odd);

@@ -175,7 +175,7 @@ static void switch_from(void** save, Fiber* to) {
 
 void block_here(const char* why, const void* what, unsigned long long a, unsigned long long b, int line) {
   Fiber* me = current;
-  me->state = BLOCKED, me->why = why, me->what = what, me->about[0] = a, me->about[1] = b, me->line = line;
+  me->state = BLOCKED, me->why = why, me->what = what, me->about[0] = a, me->about[1] = b, me->line = line_of(line);
   me->frame = __builtin_frame_address(0);
   Fiber* to = next_fiber();
   if (to != me) switch_from(&me->sp, to);

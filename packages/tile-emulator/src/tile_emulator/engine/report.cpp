@@ -249,18 +249,29 @@ void out_of_memory() {
 }
 
 static unsigned long long printed;
+// The last text that was printed, and by whom.
+static char part[1024];
+static const Fiber* printer;
 
 void print(const char* format, ...) {
-  char part[1024];
   va_list args;
   va_start(args, format);
   int n = vsnprintf(part, sizeof part, format, args);
   va_end(args);
+  printer = n < 0 ? nullptr : current;
   if (n < 0 || printed >= launch->output_bytes) return;
   size_t size = (size_t)n < sizeof part ? (size_t)n : sizeof part - 1;
   if (size > launch->output_bytes - printed) size = launch->output_bytes - printed;
   printed += size;
   write_all(launch->output, part, size);
+}
+
+void trap() {
+  static const char asserted[] = "device assertion failed: ";
+  if (printer != current || strncmp(part, asserted, sizeof asserted - 1))
+    fail("trap", "the kernel ends itself by a trap");
+  part[strcspn(part, "\n")] = 0;
+  fail("assertion", "%s", part + sizeof asserted - 1);
 }
 
 // ------------------------------------------------------------------------------------------------------------- signals

@@ -71,7 +71,10 @@ __attribute__((always_inline)) inline void undefined(T& variable) {
 typedef void (*Meeting)(void** packs, Thread** threads, unsigned members);
 
 // A group is `warps` consecutive warps (1: the warp, 0: the block). `mask`: which lanes take part (one warp only).
-// `line` identifies sites: threads that meet at different lines diverged, which is reported. 0: not known.
+// `line` identifies sites: threads that meet at different ones diverged, which is reported. 0: not known. A macro of a
+// dialect may pass SIMT_PLACE, which distinguishes several sites on a line.
+#define SIMT_PLACE (__LINE__ | (__COUNTER__ % 2047 + 1) << 20)
+constexpr int line_of(int place) { return place & 0xFFFFF; }
 void meet(const char* name, unsigned warps, uint64_t mask, void* pack, Meeting fn, int line);
 
 // A meeting of lanes of a warp that also orders their memory accesses.
@@ -188,6 +191,8 @@ void* shared_of(unsigned rank, const void* p);
 
 // A model found the kernel at fault; the run ends with this report.
 [[noreturn]] void fail(const char* kind, const char* format, ...) __attribute__((format(printf, 2, 3)));
+// The kernel ends itself: a failed assertion, if the thread has just printed that.
+[[noreturn]] void trap();
 // Text of the kernel, for its print statements.
 void print(const char* format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -85,7 +85,7 @@ void meet(const char* name, unsigned warps, uint64_t mask, void* pack, Meeting f
   Meet& m = find_meet(cta, name, warps, group, mask, size < total ? size : total);
   if (m.who[member]) fail("collective", "%s: lane %u arrives twice", name, member);
   if (m.arrived && m.line && line && m.line != line)
-    fail("divergence", "%s: threads of one group meet at different lines of the text, %d and %d", name, m.line, line);
+    fail("divergence", "%s: threads of one group meet at different places of the text, lines %d and %d", name, line_of(m.line), line_of(line));
   m.line = line, m.need = need, m.packs[member] = pack, m.who[member] = me;
   if (++m.arrived < need) {
     size_t at = (size_t)(&m - cta->meets.data);
@@ -127,7 +127,7 @@ static void enter(Barrier& b, unsigned count, int line, bool wait) {
     fail("barrier", "barrier %u is used for %u and for %u threads at a time", b.id, b.count, count);
   // A barrier with a number may be meant to be met from different places; that of the whole block is not.
   if (wait && !b.waiting.empty() && b.line && line && b.line != line && count == me->cta->members.size)
-    fail("divergence", "threads of one block meet barrier %u at different lines of the text, %d and %d", b.id, b.line, line);
+    fail("divergence", "threads of one block meet barrier %u at different places of the text, lines %d and %d", b.id, line_of(b.line), line_of(line));
   b.count = count, b.arrived++;
   release(b.released, me);
   if (wait) b.line = line, b.waiting.push(me);

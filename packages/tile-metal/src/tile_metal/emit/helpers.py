@@ -28,6 +28,8 @@ from tile_metal.emit.helper import Helper
 from tile_metal.emit.names import RESERVED
 
 NARROW = tuple(name for name, d in DTYPES.items() if d.is_narrow)
+PAIRS = ("float8_e4m3fn",)
+"""Types whose codes are decoded two at a time, to ``half``, in which none of their numbers is subnormal."""
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 
 
@@ -156,7 +158,7 @@ _PRINTED: Mapping[str, _Printed] = {
     **{f"strict_{name}_f32": _unary(getattr(math, name)) for name in ("erf", "tanh", "sigmoid")},
     "log1p_f32": _unary(_log1p),
     **{f"{name}_of_f32": _unary(_truncation(name), "float32", name) for name in INTEGERS},
-    **{f"decode_{name}": _unary(_decoder(name), "uint8", branches=False) for name in NARROW},
+    **{f"decode_{name}": _unary(_decoder(name), "uint8", branches=False) for name in NARROW if name not in PAIRS},
     **{f"encode_{name}": _unary(_encoder(name), "float32", "uint8", False) for name in NARROW},
 }  # fmt: skip
 
@@ -223,6 +225,42 @@ _ROOTS = (
 )
 """Functions of C that MSL's library lacks."""
 
+_CODES = (
+    # With 8 (in float32: 120) more in the exponent a normal number x is right, and one that is subnormal in its type is
+    # 2x - 1/64, which is smaller. No half is subnormal, so that none is flushed. NaN is 480 with another bit.
+    Helper(
+        "decode_float8_e4m3fn",
+        """static inline float decode_float8_e4m3fn(uchar x) {
+  const uint code = x;
+  const uint size = code & 127u;
+  const float wide = as_type<float>((size << 20) + 0x3c000000u);
+  const uint number = as_type<uint>(fmin(wide, fma(wide, 2.0f, -0.015625f)));
+  return as_type<float>((size > 126u ? 0x7fc00000u : number) | ((code & 128u) << 24));
+}""",
+        exact=True,
+    ),
+    Helper(
+        "half_pair",
+        """static inline uint half_pair(float low, float high) {
+  return as_type<uint>(half2((half)low, (half)high));
+}""",
+    ),
+    Helper(
+        "decode_pair_float8_e4m3fn",
+        """static inline uint decode_pair_float8_e4m3fn(ushort x) {
+  const uint codes = (((uint)x << 8) | ((uint)x << 16)) & 0xff00ff00u;
+  const uint size = (codes & 0x7f007f00u) >> 1;
+  const uint nan = ((size + 0x00800080u) & 0x40004000u) >> 1;
+  const half2 wide = as_type<half2>(size + 0x20002000u);
+  const half low = fmin(wide.x, fma(wide.x, (half)2.0f, (half)-0.015625f));
+  const half high = fmin(wide.y, fma(wide.y, (half)2.0f, (half)-0.015625f));
+  return as_type<uint>(half2(low, high)) | (codes & 0x80008000u) | nan;
+}""",
+        exact=True,
+    ),
+)
+"""Functions that decode 8-bit floats, of one code or of two in a word."""
+
 _LANES = {
     "idx": "(lane & -width) + (amount & (width - 1))",
     "up": "(lane & (width - 1)) >= amount ? lane - amount : lane",
@@ -251,6 +289,7 @@ _OWN = (
     *(_bfloat_of(d, n) for d, n in (("int32", "int"), ("uint32", "uint"), ("int64", "long"), ("uint64", "ulong"))),
     *(_lane(mode) for mode in _LANES),
     *_ROOTS,
+    *_CODES,
 )  # fmt: skip
 
 _WRITTEN: Mapping[str, Helper] = {h.name: h for h in (*_OWN, *matrices.HELPERS, *atomics.HELPERS)}

@@ -1,7 +1,7 @@
 """Functions on simdgroup matrices: 8 x 8, two elements of a row per lane.
 
 Lane ``t`` holds row ``4 * (t / 16) + t % 8 / 2`` and columns ``4 * (t / 8 % 2) + 2 * (t % 2)`` and the next. Apple does
-not document it, but MLX, tinygrad and others rely on it on every Apple GPU so far; ``examples/metal_selftest.py``
+not document it, but MLX, tinygrad and others rely on it on every Apple GPU so far; ``tile_metal.selftest``
 checks it. Fragments can therefore be ordinary registers: a product moves them into matrices and back, which costs no
 instruction. Sources: MSL specification, "SIMD-Group Matrix Data Types" and "SIMD-Group Matrix Functions"; for the
 tensor operations "Metal Performance Primitives", ``MPPTensorOpsMatMul2d.h`` and the kernels of MLX.
@@ -11,17 +11,23 @@ from __future__ import annotations
 
 from tile_metal.emit.helper import Helper
 
-NAMES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32"}
+NAMES = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "int8": "i8", "int32": "i32"}
 """Element types of matrices, as names of functions have them."""
 
-TYPES = {"f16": "half", "bf16": "bfloat", "f32": "float"}
+TYPES = {"f16": "half", "bf16": "bfloat", "f32": "float", "i8": "char", "i32": "int"}
 """Their types in MSL, by these names."""
 
 _HEADER = "metal_simdgroup_matrix"
 _TENSOR = ("metal_tensor", "MetalPerformancePrimitives/MetalPerformancePrimitives.h")
 
+Turned = tuple[bool, bool]
+"""Whether the rows of A, and of B, are those of its transpose."""
+
 PRODUCTS = (("f32", "f16"), ("f32", "bf16"), ("f32", "f32"), ("f16", "f16"), ("bf16", "bf16"))
 """Types of accumulators and of operands that multiply."""
+
+TENSOR_PRODUCTS = (*(p for p in PRODUCTS if p[0] == "f32"), ("i32", "i8"))
+"""The same of tensor operations."""
 
 
 def load_name(dtype: str, space: str, turned: bool) -> str:
@@ -34,9 +40,13 @@ def multiply_name(accumulator: str, operand: str) -> str:
     return f"simdgroup_multiply_accumulate_{NAMES[accumulator]}_{NAMES[operand]}"
 
 
-def tensor_name(accumulator: str, operand: str) -> str:
+def tensor_name(accumulator: str, operand: str, turned: Turned = (False, False)) -> str:
     """Return the function that accumulates a 16 x 16 by 16 x 32 product."""
-    return f"matmul2d_16x32x16_{NAMES[accumulator]}_{NAMES[operand]}"
+    return _tensor_name(NAMES[accumulator], NAMES[operand], turned)
+
+
+def _tensor_name(d: str, t: str, turned: Turned) -> str:
+    return f"matmul2d_16x32x16_{d}_{t}{'_ta' if turned[0] else ''}{'_tb' if turned[1] else ''}"
 
 
 def _load(t: str, space: str, turned: bool) -> Helper:
@@ -83,10 +93,11 @@ def is_tensor_product(name: str) -> bool:
     return name.startswith("matmul2d_") and not name.endswith("_lanes")
 
 
-def _tensors(d: str, t: str) -> str:
+def _tensors(d: str, t: str, turned: Turned) -> str:
     total, kind = TYPES[d], TYPES[t]
+    left, right = (str(x).lower() for x in turned)
     return f"""  constexpr auto shape = mpp::tensor_ops::matmul2d_descriptor(
-      16, 32, 16, false, false, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
+      16, 32, 16, {left}, {right}, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
   mpp::tensor_ops::matmul2d<shape, execution_simdgroup> product;
   auto left = product.get_left_input_cooperative_tensor<{kind}, {kind}, {total}>();
   auto right = product.get_right_input_cooperative_tensor<{kind}, {kind}, {total}>();
@@ -94,23 +105,32 @@ def _tensors(d: str, t: str) -> str:
       remove_addrspace_t<decltype(left)>, remove_addrspace_t<decltype(right)>, {total}>();"""
 
 
-def _matmul2d(d: str, t: str) -> Helper:
+def _matmul2d(d: str, t: str, turned: Turned) -> Helper:
     """A product by tensor operations, on operands that are filled by hand.
 
     Each 16 x 16 block is 8 elements of a lane: rows ``4 * (q & 4) ...`` as for matrices of 8 rows and the same 8 rows
-    further, 4 columns each. B and the result are two blocks side by side. Apple does not specify this, so a kernel
-    checks it once (``_lanes``). If any lane holds other elements, all lanes multiply NaN, so that every element of the
-    result is NaN in any order; runtimes refuse before, see ``runtime/probe.py``. From MSL 4.1 on the type of a variable
-    has its address space.
+    further, 4 columns each. B and the result are two blocks side by side; operands lie as they are stored, so that a
+    transposed B has two blocks one below the other. Apple does not specify this, so a kernel checks it once
+    (``_lanes``), with one answer in all lanes of a simdgroup. If any lane holds other elements, all results are NaN, or
+    the smallest integer. Runtimes refuse before, see ``runtime/probe.py``. From MSL 4.1 on a variable's type has its
+    address space.
     """
-    name = f"matmul2d_16x32x16_{d}_{t}"
+    name = _tensor_name(d, t, turned)
     total, kind = TYPES[d], TYPES[t]
+    nothing = "NAN" if d == "f32" else "-2147483647 - 1"
     given = f"bool known, thread {total}* c, thread const {kind}* a, thread const {kind}* b"
     text = f"""static inline void {name}({given}) {{
-{_tensors(d, t)}
+  if (!known) {{
+#pragma clang loop unroll(full)
+    for (int i = 0; i < 16; ++i) {{
+      c[i] = {nothing};
+    }}
+    return;
+  }}
+{_tensors(d, t, turned)}
 #pragma clang loop unroll(full)
   for (int i = 0; i < 8; ++i) {{
-    left[i] = known ? a[i] : ({kind})NAN;
+    left[i] = a[i];
   }}
 #pragma clang loop unroll(full)
   for (int i = 0; i < 16; ++i) {{
@@ -126,11 +146,12 @@ def _matmul2d(d: str, t: str) -> Helper:
     return Helper(name, text, (lanes_name(name),), _TENSOR, exact=True)
 
 
-def _lanes(d: str, t: str) -> Helper:
+def _lanes(d: str, t: str, turned: Turned) -> Helper:
     """Whether all lanes hold the elements that ``_matmul2d`` assumes, as the tensors report."""
-    name = lanes_name(f"matmul2d_16x32x16_{d}_{t}")
+    name = lanes_name(_tensor_name(d, t, turned))
+    right = ("column + (i & 3)", "row + (i & 12) * 2") if turned[1] else ("across", "down")
     text = f"""static inline bool {name}(int lane) {{
-{_tensors(d, t)}
+{_tensors(d, t, turned)}
   const int row = (lane & 16) / 4 + (lane & 7) / 2, column = (lane & 8) + (lane & 1) * 4;
   bool known = left.get_capacity() == 8 && right.get_capacity() == 16 && sum.get_capacity() == 16;
 #pragma clang loop unroll(disable)
@@ -142,7 +163,7 @@ def _lanes(d: str, t: str) -> Helper:
     }}
     const auto of_right = right.get_multidimensional_index((ushort)i);
     const auto of_sum = sum.get_multidimensional_index((ushort)i);
-    known = known && (int)of_right[0] == across && (int)of_right[1] == down;
+    known = known && (int)of_right[0] == {right[0]} && (int)of_right[1] == {right[1]};
     known = known && (int)of_sum[0] == across && (int)of_sum[1] == down;
   }}
   return simd_all(known);
@@ -151,7 +172,18 @@ def _lanes(d: str, t: str) -> Helper:
 
 
 HELPERS: tuple[Helper, ...] = (
-    *(_load(t, space, turned) for t in TYPES for space in ("device", "threadgroup") for turned in (False, True)),
+    *(
+        _load(t, space, turned)
+        for t in ("f16", "bf16", "f32")
+        for space in ("device", "threadgroup")
+        for turned in (False, True)
+    ),
     *(_multiply(d, t) for d, t in PRODUCTS),
-    *(make(d, t) for d, t in PRODUCTS if d == "f32" for make in (_lanes, _matmul2d)),
+    *(
+        make(d, t, (a, b))
+        for d, t in TENSOR_PRODUCTS
+        for a in (False, True)
+        for b in (False, True)
+        for make in (_lanes, _matmul2d)
+    ),
 )

@@ -11,7 +11,7 @@ from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.emit.kernel import Launch
 from tile_core.emit.kernel_printer import KernelPrinter, bits_of
 from tile_core.emit.text import UNARY, Text, wrapped
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import annotation
 from tile_core.numerics.levels import STANDARD, STRICT
 from tile_metal.emit.atomics import is_small
@@ -120,7 +120,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
 
     def unroll(self, s: Stmt) -> None:
         """Write whether a loop should be unrolled."""
-        factor = annotation(s, "tile.unroll_factor")
+        factor = annotation(s, attributes.UNROLL_FACTOR)
         how = "unroll(full)" if factor is None else "unroll(disable)" if int(factor) == 1 else f"unroll_count({factor})"
         self.writer.line(f"#pragma clang loop {how}")
 
@@ -136,7 +136,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
 
     def call_tile_instruction(self, e: Call) -> str:
         """Print a call of a helper function; packed words are an array and an index."""
-        name = str(e.attrs["name"])
+        name = str(e.attrs[attributes.NAME])
         args = [self.bare(a) for a in e.args]
         if is_small(name):
             load = e.args[0].args[0]
@@ -165,7 +165,7 @@ class MslPrinter(MslExpressions, KernelPrinter):
     def call_tile_shuffle(self, e: Call) -> str:
         """Print one exchange of a word, never from lanes that do not exist."""
         value, lane = self.bare(e.args[1]), self.bare(e.args[2])
-        mode, width = str(e.attrs["mode"]), int(e.attrs["width"])
+        mode, width = str(e.attrs[attributes.MODE]), int(e.attrs[attributes.WIDTH])
         if mode == "bfly":
             return f"simd_shuffle_xor({value}, (ushort){wrapped(lane, UNARY)})"
         if mode == "idx" and width == 32 and self.is_lane(e.args[2]):
@@ -185,14 +185,14 @@ class MslPrinter(MslExpressions, KernelPrinter):
 
     def call_tile_group_reduce(self, e: Call) -> str:
         """Print a reduction over the simdgroup; integer addition wraps like unsigned integers."""
-        kind, value = str(e.attrs["kind"]).removeprefix("bit"), e.args[1]
+        kind, value = str(e.attrs[attributes.KIND]).removeprefix("bit"), e.args[1]
         if kind == "sum" and nodes.dtype_of(value) == "int32":
             return self.narrowed(f"simd_sum({self.unsigned(value)})", "int32")
         return f"simd_{kind}({self.bare(value)})"
 
     def call_tile_vote(self, e: Call) -> str:
         """Print one vote of the lanes that take part."""
-        mode, condition = str(e.attrs["mode"]), self.bare(e.args[1])
+        mode, condition = str(e.attrs[attributes.MODE]), self.bare(e.args[1])
         if mode == "ballot":
             return Text(f"(uint)(ulong)(simd_vote::vote_t)simd_ballot({condition})", UNARY)
         return f"simd_{mode}({condition})"

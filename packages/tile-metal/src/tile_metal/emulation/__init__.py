@@ -3,9 +3,9 @@
 The text is compiled as it is, with headers that stand for the language and its library (``headers/metal_*.h``). What no
 header can do is rewritten (``rewrite.py``): includes, threadgroup memory, the attributes of a kernel's parameters.
 
-Not modelled: address spaces (checked by ``tile_metal.lint``), last bits of approximate functions and of accumulation in
-matrix products, subnormals that a device may flush to zero, and barriers that order one kind of memory: one of
-threadgroup memory orders all of it here, one of device memory alone is reported.
+Not modelled: address spaces (`tile_metal.lint` checks them before), last bits of approximate functions and of
+accumulation in matrix products, subnormals that a device may flush to zero, and barriers that order one kind of memory:
+one of threadgroup memory orders all of it here, one of device memory alone is reported.
 """
 
 from __future__ import annotations

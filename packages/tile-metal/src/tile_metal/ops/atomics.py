@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.types import Expr, Stmt
 from tile_core.dtypes import DTYPES
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
@@ -32,7 +32,7 @@ class MetalAtomics(Atomics):
 
     def accepts(self, call: Any, ctx: Context) -> Accept | Reject:
         """Accept relaxed operations on elements of up to 32 bits."""
-        dtype, order = call.args[0].dtype, str(call.attrs["order"])
+        dtype, order = call.args[0].dtype, str(call.attrs[attributes.ORDER])
         if dtype not in (*atomics.WORDS, *atomics.SMALL):
             return Reject(f"Metal has no atomics of {dtype}; nearest legal: int32, uint32 or float32")
         if order != "relaxed":
@@ -79,4 +79,4 @@ def _name(call: SimtCall) -> str:
         return atomics.load_name(view.dtype, space)
     if call.name == "atomic_store":
         return atomics.store_name(view.dtype, space)
-    return atomics.update_name(str(call.attrs["kind"]), view.dtype, space)
+    return atomics.update_name(str(call.attrs[attributes.KIND]), view.dtype, space)

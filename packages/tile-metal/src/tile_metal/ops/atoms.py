@@ -21,8 +21,8 @@ from tile_metal.target import SIMD
 OPERANDS = tuple(n for n, d in DTYPES.items() if d.is_float and d.has_zero and n != "float64")
 #: Element types of accumulators.
 ACCUMULATORS = ("float32", "float16", "bfloat16")
-TOTAL = "float32"
-"""Element type of all accumulators in registers."""
+INTEGERS = ("int8", "int8", "int32")
+"""Element types of the products of integers, which tensor operations have."""
 _WIDE = ("float32", "tfloat32")
 #: Types whose smallest numbers are subnormal in float16, which an implementation may flush to zero.
 _LONG = tuple(n for n in OPERANDS if DTYPES[n].is_narrow and DTYPES[n].exponent > 4)
@@ -40,6 +40,8 @@ class Unit:
         Its shape.
     each
         Neighbours of a row that a lane holds: operands and results are made of blocks of 8 rows of ``4 * each``.
+    integers
+        Whether it multiplies int8.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Unit:
     n: int
     k: int
     each: int
+    integers: bool = False
 
     @property
     def columns(self) -> int:
@@ -58,24 +61,31 @@ class Unit:
         """The instruction as the core describes it; all its operands are registers."""
         return MatrixInstruction(self.m, self.n, self.k, SIMD)
 
-    def function(self, accumulator: str, operand: str) -> str:
-        """Return the function that executes it."""
+    def function(self, accumulator: str, operand: str, turned: matrices.Turned = (False, False)) -> str:
+        """Return the function that executes it, for operands whose registers are as stored."""
         if self.m == 8:
             return matrices.multiply_name(accumulator, operand)
-        return matrices.tensor_name(accumulator, operand)
+        return matrices.tensor_name(accumulator, operand, turned)
 
 
 SIMDGROUP = Unit("simdgroup", 8, 8, 8, 2)
 """``simdgroup_multiply_accumulate``."""
-TENSOR = Unit("tensor_ops", 16, 32, 16, 4)
+TENSOR = Unit("tensor_ops", 16, 32, 16, 4, integers=True)
 """``mpp::tensor_ops::matmul2d`` of one simdgroup."""
 
 
-def operand_type(a: str, b: str, c: str) -> str | None:
+def total_of(operand: str) -> str:
+    """Return the element type of accumulators in registers."""
+    return "int32" if operand == "int8" else "float32"
+
+
+def operand_type(a: str, b: str, c: str, unit: Unit) -> str | None:
     """Return the instruction's operand type for operands of two types, or ``None``.
 
     It is the narrowest that holds all numbers of both.
     """
+    if (a, b, c) == INTEGERS:
+        return "int8" if unit.integers else None
     if a not in OPERANDS or b not in OPERANDS or c not in ACCUMULATORS:
         return None
     kinds = {t for t in (a, b) if not DTYPES[t].is_narrow}
@@ -92,9 +102,9 @@ def operand_type(a: str, b: str, c: str) -> str | None:
 def table(unit: Unit) -> tuple[Atom, ...]:
     """Return the shape with its combinations of element types, as a legality table."""
     found: dict[str, set[tuple[str, str, str]]] = {}
-    for types in product(OPERANDS, OPERANDS, ACCUMULATORS):
-        operand = operand_type(*types)
+    for types in (*product(OPERANDS, OPERANDS, ACCUMULATORS), INTEGERS):
+        operand = operand_type(*types, unit)
         if operand is not None:
             found.setdefault(operand, set()).add(types)
     shape = {"M": unit.m, "N": unit.n, "K": unit.k}
-    return tuple(Atom(shape, frozenset(types), (t, t, TOTAL)) for t, types in sorted(found.items()))
+    return tuple(Atom(shape, frozenset(types), (t, t, total_of(t))) for t, types in sorted(found.items()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tile_core.compat.types import Stmt
@@ -29,19 +30,20 @@ _READERS = 4
 def reads_rows(operand: Operand, threads: int, ctx: Context, aligned: Aligned) -> bool:
     """Whether tensor operations read an operand as efficiently from device memory.
 
-    Of a row of A or B they take neighbours, and the few simdgroups beside each other find in a cache what one has read.
-    Where rows run along the other axis, a lane's neighbours lie in different rows: those go through threadgroup memory.
+    Of a row of A or B, as stored, they take neighbours, and the few simdgroups beside each other find in a cache what
+    one has read.
     """
     position = operand.position
     if operand.call.name != "gemm":
         return False
     p = Problem.of(operand.call)
-    if operand_type(*p.types) is None or threads < SIMD or min(p.m, p.n) < 8:
+    if operand_type(*p.types, TENSOR) is None or threads < SIMD or min(p.m, p.n) < 8:
         return False
     tiles = -(-p.m // TENSOR.m), -(-p.n // TENSOR.n)
     split = splits(*tiles, threads // SIMD, policy_of(operand.call, p), (TENSOR.m, TENSOR.n))[0]
-    readers, width = (split.warps_n, p.k) if position == 0 else (split.warps_m, p.n)
-    return readers <= _READERS and width % TENSOR.each == 0 and not (p.turned_a, p.turned_b)[position]
+    readers = split.warps_n if position == 0 else split.warps_m
+    width = (p.m if p.turned_a else p.k) if position == 0 else p.k if p.turned_b else p.n
+    return readers <= _READERS and width % TENSOR.each == 0
 
 
 class MatrixGemm(MatrixVariant):
@@ -63,9 +65,11 @@ class MatrixGemm(MatrixVariant):
     group_name = "simdgroup"
 
     def __init__(self, unit: Unit, priority: int) -> None:
-        self.unit, self.priority = unit, priority
+        # Sparse operands are checked for NaN, which integers lack.
+        self.unit = replace(unit, integers=False) if self.op == "gemm_sp" else unit
+        self.priority = priority
         self.name = f"metal.{unit.name}{self.suffix}"
-        self.legality = matrix_legality(table(unit), register_scopes(self.op == "gemm_sp"))
+        self.legality = matrix_legality(table(self.unit), register_scopes(self.op == "gemm_sp"))
 
     def plan(self, call: SimtCall) -> SimdgroupPlan | Reject:
         """See `ProductPlan.for_call`."""

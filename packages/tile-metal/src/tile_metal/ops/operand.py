@@ -11,14 +11,14 @@ import numpy as np
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.calls import address, execute
 from tile_core.layout import LayoutMap
 from tile_core.records import dataclass
 from tile_core.simt.memory import contiguity
 from tile_core.simt.memory.alignment import strides_of
 from tile_core.simt.ops.products.operand import Lane, ProductOperand
-from tile_core.simt.register_loops import VECTOR, choose, unrolled
+from tile_core.simt.register_loops import choose, unrolled
 from tile_metal.emit import matrices
 from tile_metal.ops.atoms import SIMDGROUP, Unit
 from tile_metal.target import SIMD
@@ -61,6 +61,12 @@ class SimdgroupOperand(ProductOperand):
         if self.guarded or not whole or self.unit != SIMDGROUP or DTYPES[self.language].container != self.dtype:
             return "elements"
         return "elements" if self.pitch is None else "matrix"
+
+    @property
+    def transposed(self) -> bool:
+        """Whether the instruction takes the transpose, by rows as they are stored."""
+        stored = self.array is None and self.metadata is None
+        return self.unit != SIMDGROUP and stored and self.turned == self.is_a
 
     @property
     def pitch(self) -> int | None:
@@ -143,12 +149,14 @@ class SimdgroupLoader:
         """Return the statement that fills the registers of one instruction."""
         o, u = self.operand, self.operand.unit
         height, width = (u.m, u.k) if o.is_a else (u.k, u.n)
+        if o.transposed:
+            height, width = width, height
 
         def one(across: int, down: int, e: Expr) -> Stmt:
             """Return the store of element ``e`` of a block."""
             row, column = self.lane.row + down * 8, self.lane.column + across * u.columns + e
             register = across * (height // 8 * u.each) + down * u.each + e
-            line, k = (row, column) if o.is_a else (column, row)
+            line, k = (row, column) if o.is_a != o.transposed else (column, row)
             value = self._value(o.first + tile * o.step + line, k, step, tile * o.size, register)
             return nodes.store(self.registers, value, [self._register(tile) + register])
 
@@ -161,7 +169,7 @@ class SimdgroupLoader:
     def _neighbours(self, one: Callable[[Any], Any]) -> Stmt:
         """Return the loop over a lane's elements of a block, with vector access to memory."""
         e, count = nodes.fresh(f"{self.name}_e"), self.operand.unit.each
-        marks = {VECTOR: nodes.int_const(count)} if self.operand.array is None else {}
+        marks = {attributes.VECTOR: nodes.int_const(count)} if self.operand.array is None else {}
         return nodes.for_loop(e, count, one(e), "unroll", annotations=marks)
 
     def _value(self, line: Expr, k: Expr, step: Expr, base: Expr, register: Expr) -> Expr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from tile_core.dtypes import DTYPES
 from tile_core.layout import Layout, LayoutMap, strided
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.variant import Reject
@@ -14,7 +15,7 @@ from tile_core.simt.ops.products.instruction import MatrixInstruction
 from tile_core.simt.ops.products.plan import ProductPlan, no_instruction, too_few_threads
 from tile_core.simt.ops.warp_partition import splits
 from tile_core.simt.variant import SimtCall
-from tile_metal.ops.atoms import TOTAL, Unit, operand_type, table
+from tile_metal.ops.atoms import Unit, operand_type, table, total_of
 from tile_metal.ops.fragments import accumulator, operand_a, operand_b
 from tile_metal.target import SIMD
 
@@ -38,7 +39,7 @@ class SimdgroupPlan(ProductPlan):
     def candidates(cls, problem: Problem, threads: int, *facts: Any) -> list[SimdgroupPlan] | Reject:
         """Return the splits of a product among simdgroups, best first, or the rejection."""
         policy, unit = facts
-        operand = operand_type(*problem.types)
+        operand = operand_type(*problem.types, unit)
         few = too_few_threads(threads, SIMD)
         if operand is None or few:
             return no_instruction(problem, table(unit)) if operand is None else Reject(few)
@@ -54,7 +55,12 @@ class SimdgroupPlan(ProductPlan):
     @property
     def total(self) -> str:
         """Element type of the accumulators in registers."""
-        return TOTAL
+        return total_of(self.operand)
+
+    def staged(self, role: int) -> str | None:
+        """Return the instruction's type of 8-bit floats: each simdgroup would convert codes again."""
+        dtype = (self.problem.a, self.problem.b)[role].dtype
+        return self.operand if DTYPES[dtype].is_narrow and DTYPES[dtype].bits == 8 else None
 
     def held(self, role: int) -> FragmentLayout:
         """Return where a fragment must be."""
@@ -64,7 +70,7 @@ class SimdgroupPlan(ProductPlan):
         return operand_b(p.k, p.n, *how) if role == 1 else accumulator(p.m, p.n, *how)
 
     def __str__(self) -> str:
-        return f"{self.unit.function(TOTAL, self.operand)}, {self.split}"
+        return f"{self.unit.function(self.total, self.operand)}, {self.split}"
 
 
 @cache

@@ -6,12 +6,11 @@ from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.calls import address, execute
 from tile_core.simt.ops.products.lowering import RegisterProduct
 from tile_core.simt.register_loops import unrolled, when
 from tile_core.simt.variant import SimtCall
-from tile_metal.ops.atoms import TOTAL
 from tile_metal.ops.operand import SimdgroupLoader, SimdgroupOperand
 from tile_metal.ops.plan import SimdgroupPlan
 from tile_metal.ops.sparse import SparseMetadata, contribution, finite
@@ -24,7 +23,7 @@ def metadata_of(call: SimtCall) -> SparseMetadata | None:
     """Return the metadata of a sparse product's A."""
     if call.name != "gemm_sp":
         return None
-    return SparseMetadata(call.args[1], bool(call.attrs["transpose_E"]), int(call.attrs["group"]))
+    return SparseMetadata(call.args[1], bool(call.attrs[attributes.TRANSPOSE_E]), int(call.attrs[attributes.GROUP]))
 
 
 class SimdgroupProduct(RegisterProduct[SimdgroupPlan]):
@@ -109,7 +108,8 @@ class SimdgroupProduct(RegisterProduct[SimdgroupPlan]):
     def _multiplied(self, loaders: list[SimdgroupLoader], totals: BufferVar, at: Expr) -> Stmt:
         """Return the instructions of one step for all of the simdgroup's part of C."""
         s, u = self.plan.split, self.plan.unit
-        name, size = u.function(TOTAL, self.plan.operand), u.instruction.accumulators
+        turned = loaders[0].operand.transposed, loaders[1].operand.transposed
+        name, size = u.function(self.plan.total, self.plan.operand, turned), u.instruction.accumulators
 
         def tile(i: Expr, j: Expr) -> Stmt:
             to = address(totals, [(i * s.atoms_n + j) * size], "rw")

@@ -15,6 +15,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
+from tile_core.ir.attributes import VECTOR
 from tile_core.ir.calls import step
 from tile_core.layout import LayoutMap
 from tile_core.layout.digits import Digit
@@ -27,7 +28,7 @@ from tile_core.ops.gemm import matrix
 from tile_core.simt.memory import contiguity
 from tile_core.simt.ops.gemm import GemmByThreads
 from tile_core.simt.ops.gemm_problem import Problem, asked, placed
-from tile_core.simt.register_loops import VECTOR, choose, unrolled, when
+from tile_core.simt.register_loops import choose, unrolled, when
 from tile_core.simt.variant import SimtCall, SimtVariant
 from tile_metal.ops.atoms import ACCUMULATORS, OPERANDS
 from tile_metal.target import SIMD

@@ -2,34 +2,41 @@
 
 Loading works on every machine, so that the source of a kernel can be inspected anywhere; only a launch needs a library
 and a device. Alignment assumptions of a text are checked without them: Metal buffers are page-aligned, so the offset of
-an array in its buffer determines its alignment.
+an array in its buffer determines its alignment. The offset of an array of MLX is not known before MLX computes it, so
+that the text checks the address itself.
 """
 
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tile_core.abi.adapter import NewArray
 from tile_core.abi.kernel_text import KernelText
-from tile_core.emit.choose import TextChoice
-from tile_core.runtime.arrays import facts_of, library_of
-from tile_core.runtime.text_adapter import TextAdapter
+from tile_core.dtypes import DTYPES
+from tile_core.errors.launch import TextDoesNotServe
 from tile_metal import versions
 from tile_metal.errors import NoLibrary, WrongLibrary
+from tile_metal.runtime.lazy import PendingResults, lazy_facts
 from tile_metal.runtime.libraries import FIND, Find, LibraryUnusable
 from tile_metal.runtime.limits import check_static
 from tile_metal.runtime.machine import check_machine, check_products
-from tile_metal.runtime.source import split
+from tile_metal.runtime.source import guarded, split
 from tile_metal.target import TENSOR_OPS
 from tile_metal.versions import Version
+from tile_runtime.calls.arrays import facts_of, library_of
+from tile_runtime.texts.choose import Assumptions, TextChoice
+from tile_runtime.texts.text_adapter import TextAdapter
 
 if TYPE_CHECKING:
     from tile_core.target import Target
     from tile_metal.runtime.memory import Guarded
     from tile_metal.runtime.mlx import MlxLauncher
     from tile_metal.runtime.mps import TorchLauncher
+    from tile_metal.runtime.source import TextParts
+    from tile_runtime.calls.arrays import ArrayFacts
 
 METAL = 8
 """kDLMetal."""
@@ -57,6 +64,7 @@ class MetalAdapter(TextAdapter):
         Returns the version of macOS, by default this machine's; replaced in tests.
     """
 
+    target: Target
     devices = frozenset({METAL})
     convention = "packed"
     library = __name__.partition(".")[0]
@@ -75,6 +83,7 @@ class MetalAdapter(TextAdapter):
         self.target, self.name, self.libraries = target, name, libraries
         self._find, self._system = find, system
         self._used: dict[str, Any] = {}
+        self.results = PendingResults()
 
     def launch_of(self, kernel: KernelText) -> Callable[..., None]:
         """Return the launch of a text.
@@ -93,12 +102,29 @@ class MetalAdapter(TextAdapter):
 
         return Guarded
 
+    def describe(self, value: Any) -> ArrayFacts | None:
+        """Return the facts of an array of MLX, which a launch does not compute."""
+        return lazy_facts(value) if library_of(value) == "mlx" and hasattr(value, "dtype") else None
+
+    def clock(self, launch: Callable[[], object], launches: int) -> float | None:
+        """Time the computation of launches through MLX, without the construction of its graph."""
+        mx = self._used.get("mlx")
+        if mx is None:
+            return None
+        start = time.perf_counter()
+        made = self.results.made_by(launch, launches)
+        start = time.perf_counter() if made else start  # those of torch are queued by now
+        mx.eval(*made)
+        self.synchronize()
+        return time.perf_counter() - start
+
     def synchronize(self) -> None:
-        """Wait for the work of the libraries that kernels were launched through."""
+        """Compute the results that are still referenced, and wait for the libraries of launches."""
         for library, module in self._used.items():
             if library == "torch":
                 module.mps.synchronize()
             else:
+                self.results.compute(module)
                 module.synchronize(module.default_stream(module.gpu))
 
     def from_host(self, array: Any) -> Any:
@@ -195,7 +221,7 @@ class MetalAdapter(TextAdapter):
             else:
                 from tile_metal.runtime.mlx import MlxLauncher
 
-                MlxLauncher(text, split(text), module, self.target.text)(arrays)
+                MlxLauncher(text, split(text), module, self.target.text, results=self.results)(arrays)
             return self.to_host(arrays[-1])
 
         return run
@@ -221,27 +247,32 @@ class _LoadedText:
     """Kernel source, loaded into each library on its first call."""
 
     def __init__(self, adapter: MetalAdapter, kernel: KernelText) -> None:
-        self._adapter, self._kernel = adapter, kernel
-        self._parts = split(kernel)
-        self._mlx: MlxLauncher | None = None
+        self._adapter, self.kernel = adapter, kernel
+        self.parts = split(kernel)
+        self.masks = dict(Assumptions(kernel.facts).masks)
+        self._mlx: dict[TextParts, MlxLauncher] = {}
         self._torch: TorchLauncher | None = None
 
-    def mlx(self) -> MlxLauncher:
-        if self._mlx is None:
+    def mlx(self, parts: TextParts | None = None) -> MlxLauncher:
+        """Return the launch of the text, or of one that it was joined to."""
+        parts = parts or self.parts
+        if parts not in self._mlx:
             from tile_metal.runtime.mlx import MlxLauncher
 
-            mx = self._adapter.launcher("mlx", self._kernel)
-            modes = self._adapter.chooses_math("mlx", mx)
-            self._mlx = MlxLauncher(self._kernel, self._parts, mx, self._adapter.target.text, modes)
-        return self._mlx
+            adapter = self._adapter
+            mx = adapter.launcher("mlx", self.kernel)
+            modes = adapter.chooses_math("mlx", mx)
+            made = MlxLauncher(self.kernel, parts, mx, adapter.target.text, modes, results=adapter.results)
+            self._mlx[parts] = made
+        return self._mlx[parts]
 
     def torch(self) -> TorchLauncher:
         if self._torch is None:
             from tile_metal.runtime.mps import TorchLauncher
 
-            torch = self._adapter.launcher("torch", self._kernel)
+            torch = self._adapter.launcher("torch", self.kernel)
             modes = self._adapter.chooses_math("torch", torch)
-            self._torch = TorchLauncher(self._kernel, torch, self._adapter.target.text, modes)
+            self._torch = TorchLauncher(self.kernel, torch, self._adapter.target.text, modes)
         return self._torch
 
 
@@ -250,23 +281,54 @@ class _MetalLaunch:
 
     def __init__(self, adapter: MetalAdapter, kernel: KernelText) -> None:
         self._adapter, self._facts = adapter, kernel.facts
-        self._arrays = [(i, p.name) for i, p in enumerate(kernel.facts.params) if p.kind == "pointer"]
+        self._arrays = [(i, p) for i, p in enumerate(kernel.facts.params) if p.kind == "pointer"]
         self._choice: TextChoice[_LoadedText] = TextChoice(kernel, lambda text: _LoadedText(adapter, text))
         self._choice.loaded()
+        self._joined: dict[tuple[int, int], TextParts | None] = {}
 
     def __call__(self, *values: Any) -> None:
-        library = self._library(values)
-        choice = self._choice
-        text = choice(self._numbers(values)) if choice.assumes else choice.loaded()
-        if library == "torch":
-            text.torch()(values)
+        library, choice = self._library(values), self._choice
+        if library == "mlx":
+            self._through_mlx(values)
         else:
+            text = choice(self._numbers(values)) if choice.assumes else choice.loaded()
+            text.torch()(values)
+
+    def _through_mlx(self, values: Sequence[Any]) -> None:
+        """Launch the text of the values, for any addresses of the inputs that MLX computes."""
+        if not self._choice.assumes:
+            self._choice.loaded().mlx()(values)
+            return
+        numbers = self._numbers(values)
+        text = self._choice(numbers)  # new arrays, and copies, are aligned
+        lazy = [(i, p) for i, p in self._arrays if p.access == "read" and library_of(values[i]) == "mlx"]
+        masks = [(i, p.name, text.masks[i]) for i, p in lazy if i in text.masks]
+        if not masks:
             text.mlx()(values)
+            return
+        for i, p in lazy:
+            numbers[i] = max(DTYPES[p.dtype].bits // 8, 1)
+        try:
+            plain = self._choice(numbers)
+        except TextDoesNotServe:
+            text.mlx()(values, [i for i, _, _ in masks])
+            return
+        joined = self._join(text, plain, [(name, mask) for _, name, mask in masks])
+        (plain.mlx() if joined is None else text.mlx(joined))(values)
+
+    def _join(self, text: _LoadedText, plain: _LoadedText, masks: Sequence[tuple[str, int]]) -> TextParts | None:
+        """Return both texts as one, or ``None`` if their launches differ."""
+        key = (id(text), id(plain))
+        if key not in self._joined:
+            mine, other = text.kernel.facts, plain.kernel.facts
+            same = (mine.grid, mine.block) == (other.grid, other.block)
+            self._joined[key] = guarded(text.parts, plain.parts, masks) if same else None
+        return self._joined[key]
 
     def _library(self, values: Sequence[Any]) -> str:
         found, adapter = "", self._adapter
-        for i, name in self._arrays:
-            value = values[i]
+        for i, param in self._arrays:
+            value, name = values[i], param.name
             if isinstance(value, (int, ctypes.c_void_p)):
                 raise self._wrong(name, "an address, which is no buffer of Metal", found or adapter.libraries[0])
             library = "mlx" if isinstance(value, NewArray) else library_of(value)
@@ -283,9 +345,11 @@ class _MetalLaunch:
         )
 
     def _numbers(self, values: Sequence[Any]) -> list[Any]:
-        """Return the values with arrays replaced by their offsets in their buffers."""
+        """Return the values with offsets in place of arrays, 0 for those of MLX."""
         numbers = list(values)
         for i, _ in self._arrays:
             value = values[i]
-            numbers[i] = 0 if isinstance(value, NewArray) else facts_of(value).pointer
+            own = library_of(value) == self._adapter.library
+            lazy = isinstance(value, NewArray) or library_of(value) == "mlx"
+            numbers[i] = value.offset if own else 0 if lazy else facts_of(value).pointer
         return numbers

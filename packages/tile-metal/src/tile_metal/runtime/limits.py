@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from tile_core.abi.kernel_text import LaunchFacts
 from tile_core.compat.types import Argument
 from tile_core.errors.launch import GridTooLarge, TextRefused, TooMuchShared
-from tile_core.runtime.launch_grid import Extents, grid_of
-from tile_core.runtime.packing import require_single_blocks
 from tile_metal.errors import TooManyThreadsPerGroup, WrongWidth
 from tile_metal.target import MOST_THREADS, SHARED_BYTES, SIMD
+from tile_runtime.texts.launch_grid import Extents, grid_of
+from tile_runtime.texts.packing import require_single_blocks
 
 
 def check_static(facts: LaunchFacts) -> None:

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tile_core.runtime.arrays import facts_of
-from tile_core.runtime.guarded import GuardedArray
+from tile_runtime.calls.arrays import facts_of
+from tile_runtime.texts.guarded import GuardedArray
 
 if TYPE_CHECKING:
-    from tile_core.runtime.guarded import Array
+    from tile_runtime.texts.guarded import Array
 
 DEVICE = (8, 0)
 """kDLMetal."""
 
 
 class Guarded(GuardedArray):
-    """A guarded copy of a NumPy array on the device, see `tile_core.runtime.guarded`.
+    """A guarded copy of a NumPy array on the device, see `tile_runtime.texts.guarded`.
 
     Buffers begin at a page.
 

@@ -7,9 +7,9 @@ data: a copy is made, the kernel changes the copy, and when it has run the copy'
 object, as ``array[...] = content`` does. So elements that the kernel does not write keep their value, and arrays that
 were derived from the object before keep theirs.
 
-The work of a call is queued when the call returns. Only the first launch of a text waits, since MLX compiles a text,
-and compares its threadgroup with what the pipeline allows, when its result is computed. The arrays of a call are
-evaluated before, because the place of an array in its buffer decides which text may run.
+A call adds nodes to MLX's graph and computes nothing: neither its inputs nor its outputs. MLX compiles a text when a
+result is computed. It passes contiguous memory, which it copies if necessary; the address is not known before, so that
+a text that assumes an alignment is either joined with a more general one, see ``source.guarded``, or gets a copy.
 
 MLX keeps one library per name of a kernel, and before 0.32.1 discards it when the same name comes with another text,
 while queued work may still use it. The text has the element types of arrays and whether they are small, so every name
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from tile_core.abi.adapter import NewArray
@@ -29,9 +29,9 @@ from tile_core.compat.types import Argument
 from tile_core.errors.base import TileError
 from tile_core.errors.launch import DeviceFault
 from tile_core.records import dataclass
-from tile_core.runtime.arrays import Unreadable, facts_of
 from tile_metal.errors import LibraryTooOld, NotPassed, TooManyBuffers, TooManyThreadsPerGroup
 from tile_metal.options import MetalOptions
+from tile_metal.runtime.lazy import PendingResults
 from tile_metal.runtime.limits import text_refused, threads_of
 from tile_metal.runtime.memory import Guarded
 from tile_metal.runtime.pack import StructPacker, words_of
@@ -76,18 +76,22 @@ class MlxLauncher:
         The target, for messages.
     modes
         Whether the text can mark exact functions whatever the math mode is; otherwise all are exact.
+    results
+        Records the arrays that launches write.
     """
 
-    def __init__(self, kernel: KernelText, parts: TextParts, mx: Any, target: str, modes: bool = True) -> None:
+    def __init__(
+        self, kernel: KernelText, parts: TextParts, mx: Any, target: str, modes: bool = True, *, results: PendingResults
+    ) -> None:
         self.facts, self._parts, self._mx, self._target = kernel.facts, parts, mx, target
         self._threads = threads_of(kernel.facts, "MLX", MOST_THREADS_OF_A_GRID)
         self._packer = StructPacker(kernel.facts)
         self._arrays = [(i, p) for i, p in enumerate(kernel.facts.params) if p.kind == "pointer"]
-        self._name = f"{kernel.facts.entry}_{hashlib.sha256(kernel.text.encode()).hexdigest()[:12]}"
+        self._name = f"{kernel.facts.entry}_{parts.digest}"
+        self._results = results
         self._forms: dict[tuple[object, ...], _Form] = {}
         self._copies: dict[str, Callable[..., list[Argument]]] = {}
         self._arguments: dict[bytes, object] = {}
-        self._ran: set[tuple[object, ...]] = set()
         self._fast_math = modes and MetalOptions.from_attributes(kernel.facts.attributes).is_fast
         if not hasattr(getattr(mx, "fast", None), "metal_kernel"):
             version = getattr(mx, "__version__", "")
@@ -95,13 +99,15 @@ class MlxLauncher:
                 kernel=kernel.facts.kernel, library="mlx", version=version, function="fast.metal_kernel", target=target
             )
 
-    def __call__(self, values: Sequence[Argument]) -> None:
-        """Launch; returns when the work is queued.
+    def __call__(self, values: Sequence[Argument], aligned: Container[int] = ()) -> None:
+        """Launch: add the kernel to MLX's graph.
 
         Parameters
         ----------
         values
             One per parameter of the text; a `NewArray` has no content yet.
+        aligned
+            Positions of inputs whose address must be a multiple of 16: they are copied.
         """
         threads = self._threads(values)
         if threads is None:
@@ -109,16 +115,9 @@ class MlxLauncher:
         slots = tuple(_slot(p.access, values[i]) for i, p in self._arrays)
         values = [value.array if isinstance(value, NewArray) else value for value in values]
         try:
-            inputs, copies = self._inputs(values, slots)
+            inputs, copies = self._inputs(values, slots, aligned)
             done = self._dispatch(values, slots, inputs, threads)
             content = self._content(values, slots, copies, done)
-            key = (slots, _kinds(inputs))
-            made = [new for _, new in content] + done
-            if key in self._ran:
-                self._mx.async_eval(*made)
-            else:
-                self._mx.eval(*made)
-                self._ran.add(key)
         except (RuntimeError, ValueError) as error:
             raise self._typed(error) from error
         for target, new in content:
@@ -126,9 +125,10 @@ class MlxLauncher:
                 target.memory = new
             else:
                 target[...] = new
+            self._results.add(target, new, self._typed)
 
     def _inputs(
-        self, values: Sequence[Argument], slots: Sequence[ArraySlot]
+        self, values: Sequence[Argument], slots: Sequence[ArraySlot], aligned: Container[int]
     ) -> tuple[list[Argument], dict[int, Argument]]:
         """Return the kernel's inputs, and the copies it modifies, by position of the array."""
         inputs, copies = [], {}
@@ -139,8 +139,8 @@ class MlxLauncher:
             if slot.role == "renewed":
                 copies[at] = self._filled(param.name, value, max(value.size, CONSTANT_BELOW))
                 inputs.append(copies[at])
-            elif value.size < CONSTANT_BELOW:
-                inputs.append(self._filled(param.name, value, CONSTANT_BELOW))
+            elif value.size < CONSTANT_BELOW or i in aligned:
+                inputs.append(self._filled(param.name, value, max(value.size, CONSTANT_BELOW)))
             else:
                 inputs.append(value)
         if self._packer.size:
@@ -197,15 +197,8 @@ class MlxLauncher:
         mx = self._mx
         if not array.size:
             return mx.zeros((count,), array.dtype)
-        reason = ""
-        try:
-            if not facts_of(array).contiguous:
-                reason = "it has less than 8 elements or is written, and its memory is not contiguous"
-        except Unreadable as error:
-            reason = str(error)
         if count > MOST_THREADS_OF_A_GRID:
-            reason = f"it is written and has {count} elements, more than {MOST_THREADS_OF_A_GRID}"
-        if reason:
+            reason = f"it is copied and has {count} elements, more than {MOST_THREADS_OF_A_GRID}"
             raise NotPassed(kernel=self.facts.kernel, name=name, reason=reason, where=self.facts.where)
         return self._copied(array.reshape(-1), mx.zeros((1,), mx.uint8), count)
 
@@ -244,7 +237,7 @@ class MlxLauncher:
         return form
 
     def _made(self, slots: tuple[ArraySlot, ...], kinds: tuple[object, ...]) -> _Form:
-        source = mlx_source(self._parts, slots, self._packer.words)
+        source = mlx_source(self._parts, slots, self._packer.words, self.facts.threads)
         buffers = len(source.inputs) + len(source.outputs)
         if buffers > MOST_BUFFERS:
             raise TooManyBuffers(kernel=self.facts.kernel, found=buffers, limit=MOST_BUFFERS, where=self.facts.where)
@@ -255,8 +248,7 @@ class MlxLauncher:
             "output_names": list(source.outputs),
             "source": source.source,
             "header": source.header,
-            # Strides are checked against the signature before, and a copy would change them.
-            "ensure_row_contiguous": False,
+            "ensure_row_contiguous": True,
         }
         if not self._fast_math:
             return _Form(self._mx.fast.metal_kernel(**given), source)

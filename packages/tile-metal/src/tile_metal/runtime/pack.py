@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tile_core.abi.kernel_text import LaunchFacts
 from tile_core.compat.types import Argument
 from tile_core.errors.base import InternalError
-from tile_core.runtime.packing import fields_of
+from tile_runtime.texts.packing import fields_of
 
 WORD = 8
 _LEAST = 4

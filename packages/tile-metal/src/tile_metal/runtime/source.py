@@ -8,8 +8,10 @@ to them, and longer words of the text that contain the name of a built-in value 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from tile_core.abi.kernel_text import KernelText, LaunchFacts
@@ -51,6 +53,7 @@ Role = Literal["input", "renewed", "output"]
 _ARRAY = re.compile(r"(?P<type>device (?:const )?\w+\*)(?: __restrict)? (?P<name>\w+) \[\[buffer\((?P<at>\d+)\)\]\]")
 _STRUCT = re.compile(r"constant (?P<type>\w+)& (?P<name>\w+) \[\[buffer\((?P<at>\d+)\)\]\]")
 _BUILTIN = re.compile(r"(?P<type>\w+) (?P<name>\w+) \[\[(?P<attribute>\w+)\]\]")
+_SLAB = re.compile(r"^ *alignas\(16\) threadgroup uchar smem\[(?P<bytes>\d+)\];\n", re.MULTILINE)
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
@@ -80,6 +83,11 @@ class TextParts:
     struct: str
     builtins: frozenset[str]
     body: str
+
+    @property
+    def digest(self) -> str:
+        """Return a short text that differs for other texts."""
+        return hashlib.sha256(f"{self.header}{self.arrays}{self.body}".encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
@@ -159,17 +167,67 @@ def split(kernel: KernelText) -> TextParts:
     )
 
 
-def mlx_source(parts: TextParts, slots: Sequence[ArraySlot], words: int) -> MlxSource:
+def guarded(fast: TextParts, plain: TextParts, masks: Sequence[tuple[str, int]]) -> TextParts | None:
+    """Join a text with a more general one for addresses that it does not serve.
+
+    Parameters
+    ----------
+    fast, plain
+        The text that assumes an alignment, and the one that does not.
+    masks
+        Names of arrays, and bits that are zero in the addresses that the first one serves.
+
+    Returns
+    -------
+    TextParts or None
+        ``None`` if the texts have different parameters or language options.
+    """
+    header = _joined(fast.header, plain.header)
+    if header is None or (fast.arrays, fast.struct) != (plain.arrays, plain.struct):
+        return None
+    # Only a kernel's outermost block may declare threadgroup memory.
+    slabs = [found[0] for parts in (fast, plain) for found in _SLAB.finditer(parts.body)]
+    slab = max(slabs, key=lambda line: int(_SLAB.match(line)["bytes"]), default="")  # type: ignore[index]
+    bits = " | ".join(f"((ulong){name} & {mask}ul)" for name, mask in masks)
+    branches = [_SLAB.sub("", parts.body).replace("\n", "\n  ") for parts in (fast, plain)]
+    body = f"{slab}  if (({bits}) == 0ul) {{\n  {branches[0]}\n  }}\n  else {{\n  {branches[1]}\n  }}"
+    return replace(
+        fast,
+        header=header,
+        restricted=fast.restricted & plain.restricted,
+        builtins=fast.builtins | plain.builtins,
+        body=body,
+    )
+
+
+def _joined(first: str, second: str) -> str | None:
+    """Return a header with the definitions of both, or ``None`` if they set other options."""
+    (head, *definitions), (other, *more) = first.split("\n\n"), second.split("\n\n")
+    options, others = ([x for x in h.split("\n") if not x.startswith("#include")] for h in (head, other))
+    if options != others:
+        return None
+    missing = [x for x in other.split("\n") if x.startswith("#include") and x not in head.split("\n")]
+    at = 0
+    for definition in more:
+        if definition not in definitions:
+            definitions.insert(at, definition)
+        at = definitions.index(definition) + 1
+    return "\n\n".join(["\n".join([*missing, head]), *definitions])
+
+
+def mlx_source(parts: TextParts, slots: Sequence[ArraySlot], words: int, threads: int) -> MlxSource:
     """Assemble the parts for one form of launch.
 
     Parameters
     ----------
-    pieces
+    parts
         The text.
     slots
         How each array is passed.
     words
         64-bit words of the structure of scalars, 0 without one.
+    threads
+        Of a threadgroup.
     """
     header, body = _without_accidents(parts)
     prefix = _fresh("tile_arg", parts)
@@ -194,6 +252,8 @@ def mlx_source(parts: TextParts, slots: Sequence[ArraySlot], words: int) -> MlxS
         # buffer. The word is taken out of the head that MLX writes between header and source.
         header, bindings = header + "\n#define const\n", ["#undef const", *bindings]
     lines = "\n".join([*bindings, body])
+    # MLX writes the kernel's head directly behind the header, so that an attribute at its end belongs to the kernel.
+    header += f"\n[[max_total_threads_per_threadgroup({threads})]]"
     return MlxSource(header + "\n", f"\n{lines}\n", tuple(inputs), tuple(outputs), token)
 
 

@@ -92,28 +92,15 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       }
     }
   }
-  alignas(16) uchar W_next[8];
-  alignas(16) uchar W_current[8];
-  half scale_next;
-  half scale_current;
+  alignas(16) uchar W_ahead[8];
+  half scale_ahead;
   if (bx < 1 || (1 <= bx && bx * 32 + (tid >> 2) < 50)) {
-    *(thread uint2*)&W_next[0] = *(device const uint2*)&W[(bx * 32 + (tid >> 2)) * 48 + (tid & 3) * 8];
+    *(thread uint2*)&W_ahead[0] = *(device const uint2*)&W[(bx * 32 + (tid >> 2)) * 48 + (tid & 3) * 8];
   }
   if (bx < 1 || (1 <= bx && bx * 32 + (tid >> 2) < 50 && bx * 32 + (tid >> 2) < 50) || (1 <= bx && 50 <= bx * 32 + (tid >> 2) && bx * 32 + (tid >> 2) < 50)) {
-    scale_next = scale[(bx * 32 + (tid >> 2)) * 3 + ((tid & 3) >> 1)];
+    scale_ahead = scale[(bx * 32 + (tid >> 2)) * 3 + ((tid & 3) >> 1)];
   }
   for (int k = 0; k < 2; ++k) {
-    *(thread uint2*)&W_current[0] = *(thread const uint2*)&W_next[0];
-    scale_current = scale_next;
-    if (k + 1 < 2) {
-      const bool common = bx * 32 + (tid >> 2) < 50 && (k + 1) * 2 + ((tid & 3) >> 1) < 3;
-      if (common) {
-        *(thread uint2*)&W_next[0] = *(device const uint2*)&W[(bx * 32 + (tid >> 2)) * 48 + (tid & 3) * 8 + k * 32 + 32];
-      }
-      if ((common && (bx * 32 + (tid >> 2) < 50 && (k + 1) * 2 + ((tid & 3) >> 1) < 3)) || ((50 <= bx * 32 + (tid >> 2) || 3 <= (k + 1) * 2 + ((tid & 3) >> 1)) && (bx * 32 + (tid >> 2) < 50 && (k + 1) * 2 + ((tid & 3) >> 1) < 3))) {
-        scale_next = scale[(bx * 32 + (tid >> 2)) * 3 + ((tid & 3) >> 1) + k * 2 + 2];
-      }
-    }
     threadgroup half* const A_shared = (threadgroup half*)(smem + 4608);
     threadgroup_barrier(mem_flags::mem_threadgroup);
     const int i0_2 = tid >> 3;
@@ -154,8 +141,8 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       alignas(16) uchar W_v[8];
       half scale_v;
       alignas(16) half W_shared_v[16];
-      *(thread uint2*)&W_v[0] = *(thread const uint2*)&W_current[0];
-      scale_v = scale_current;
+      *(thread uint2*)&W_v[0] = *(thread const uint2*)&W_ahead[0];
+      scale_v = scale_ahead;
       #pragma clang loop unroll(full)
       for (int r_6 = 0; r_6 < 16; ++r_6) {
         W_shared_v[r_6] = (half)((float)(half)(float)(char)((((int)(uchar)((uchar)(W_v[r_6 >> 1] >> (uchar)((r_6 & 1) * 4)) & (uchar)15) & 15) ^ 8) - 8) * (float)(((k * 64 + (j + r_6)) >> 5) < 3 ? scale_v : (half)0.0f));
@@ -169,10 +156,10 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       if (bx * 32 + i_1 < 50 && k * 64 + j_1 < 96) {
         alignas(16) uchar W_v_1[8];
         alignas(16) half W_shared_v_1[16];
-        *(thread uint2*)&W_v_1[0] = *(thread const uint2*)&W_current[0];
+        *(thread uint2*)&W_v_1[0] = *(thread const uint2*)&W_ahead[0];
         #pragma clang loop unroll(full)
         for (int r_7 = 0; r_7 < 16; ++r_7) {
-          W_shared_v_1[r_7] = (half)((float)(half)(float)(char)((((int)(uchar)((uchar)(W_v_1[r_7 >> 1] >> (uchar)((r_7 & 1) * 4)) & (uchar)15) & 15) ^ 8) - 8) * (float)(bx * 32 + i_1 < 50 && ((k * 64 + (j_1 + r_7)) >> 5) < 3 ? scale_current : (half)0.0f));
+          W_shared_v_1[r_7] = (half)((float)(half)(float)(char)((((int)(uchar)((uchar)(W_v_1[r_7 >> 1] >> (uchar)((r_7 & 1) * 4)) & (uchar)15) & 15) ^ 8) - 8) * (float)(bx * 32 + i_1 < 50 && ((k * 64 + (j_1 + r_7)) >> 5) < 3 ? scale_ahead : (half)0.0f));
         }
         *(threadgroup uint4*)&W_shared[i_1 * 72 + j_1] = *(thread const uint4*)&W_shared_v_1[0];
         *(threadgroup uint4*)&W_shared[i_1 * 72 + j_1 + 8] = *(thread const uint4*)&W_shared_v_1[8];
@@ -181,10 +168,19 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
         alignas(16) half W_shared_v_2[16];
         #pragma clang loop unroll(full)
         for (int r_8 = 0; r_8 < 16; ++r_8) {
-          W_shared_v_2[r_8] = (half)((float)(half)(float)(char)0 * (float)(bx * 32 + i_1 < 50 && ((k * 64 + (j_1 + r_8)) >> 5) < 3 ? scale_current : (half)0.0f));
+          W_shared_v_2[r_8] = (half)((float)(half)(float)(char)0 * (float)(bx * 32 + i_1 < 50 && ((k * 64 + (j_1 + r_8)) >> 5) < 3 ? scale_ahead : (half)0.0f));
         }
         *(threadgroup uint4*)&W_shared[i_1 * 72 + j_1] = *(thread const uint4*)&W_shared_v_2[0];
         *(threadgroup uint4*)&W_shared[i_1 * 72 + j_1 + 8] = *(thread const uint4*)&W_shared_v_2[8];
+      }
+    }
+    if (k + 1 < 2) {
+      const bool common = bx * 32 + (tid >> 2) < 50 && (k + 1) * 2 + ((tid & 3) >> 1) < 3;
+      if (common) {
+        *(thread uint2*)&W_ahead[0] = *(device const uint2*)&W[(bx * 32 + (tid >> 2)) * 48 + (tid & 3) * 8 + k * 32 + 32];
+      }
+      if ((common && (bx * 32 + (tid >> 2) < 50 && (k + 1) * 2 + ((tid & 3) >> 1) < 3)) || ((50 <= bx * 32 + (tid >> 2) || 3 <= (k + 1) * 2 + ((tid & 3) >> 1)) && (bx * 32 + (tid >> 2) < 50 && (k + 1) * 2 + ((tid & 3) >> 1) < 3))) {
+        scale_ahead = scale[(bx * 32 + (tid >> 2)) * 3 + ((tid & 3) >> 1) + k * 2 + 2];
       }
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);

@@ -19,6 +19,20 @@ static inline float decode_float8_e5m2(uchar x) {
   return as_type<float>((size > 123u ? t : t_3) | ((code & 128u) << 24u));
 }
 
+static inline void simdgroup_load_bf16_threadgroup(thread bfloat* to, threadgroup const bfloat* from, int pitch) {
+  simdgroup_matrix<bfloat, 8, 8> m;
+  simdgroup_load(m, from, (ulong)pitch);
+  to[0] = m.thread_elements()[0];
+  to[1] = m.thread_elements()[1];
+}
+
+static inline void simdgroup_load_bf16_threadgroup_transposed(thread bfloat* to, threadgroup const bfloat* from, int pitch) {
+  simdgroup_matrix<bfloat, 8, 8> m;
+  simdgroup_load(m, from, (ulong)pitch, ulong2(0, 0), true);
+  to[0] = m.thread_elements()[0];
+  to[1] = m.thread_elements()[1];
+}
+
 static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, thread const bfloat* a, thread const bfloat* b) {
   simdgroup_matrix<float, 8, 8> sum;
   simdgroup_matrix<bfloat, 8, 8> left, right;
@@ -42,38 +56,57 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
     uint3 thread_position_in_threadgroup [[thread_position_in_threadgroup]],
     uint3 threadgroup_position_in_grid [[threadgroup_position_in_grid]]
 ) {
-  alignas(16) threadgroup uchar smem[6400];
+  alignas(16) threadgroup uchar smem[13568];
   const int tid = (int)thread_position_in_threadgroup.x;
   const int bx = (int)threadgroup_position_in_grid.x;
   const int by = (int)threadgroup_position_in_grid.y;
-  threadgroup uchar* const A_shared = (threadgroup uchar*)smem;
-  threadgroup uchar* const B_shared = (threadgroup uchar*)(smem + 3072);
+  threadgroup bfloat* const A_shared = (threadgroup bfloat*)smem;
+  device const uchar* const A_codes = (device const uchar*)A;
+  threadgroup bfloat* const B_shared = (threadgroup bfloat*)(smem + 6656);
+  device const uchar* const B_codes = (device const uchar*)B;
   if (by < 1) {
     const int i0 = tid >> 3;
     const int i1 = (tid & 7) * 16;
     #pragma clang loop unroll(full)
     for (int r = 0; r < 2; ++r) {
       if (i1 < 96) {
-        *(threadgroup uint4*)&A_shared[r * 1536 + i0 * 96 + i1] = *(device const uint4*)&A[(by * 32 + i0) * 96 + i1 + r * 1536];
+        alignas(16) uchar A_codes_v[16];
+        alignas(16) bfloat A_shared_v[16];
+        *(thread uint4*)&A_codes_v[0] = *(device const uint4*)&A_codes[(by * 32 + i0) * 96 + i1 + r * 1536];
+        #pragma clang loop unroll(full)
+        for (int v = 0; v < 16; ++v) {
+          A_shared_v[v] = (bfloat)decode_float8_e5m2(A_codes_v[v]);
+        }
+        *(threadgroup uint4*)&A_shared[r * 1664 + i0 * 104 + i1] = *(thread const uint4*)&A_shared_v[0];
+        *(threadgroup uint4*)&A_shared[r * 1664 + i0 * 104 + i1 + 8] = *(thread const uint4*)&A_shared_v[8];
       }
     }
   }
   else {
     const int i0_1 = tid >> 3;
     const int i1_1 = (tid & 7) * 16;
-    #pragma clang loop unroll(full)
+    #pragma clang loop unroll(disable)
     for (int r_1 = 0; r_1 < 2; ++r_1) {
       if (i1_1 < 96) {
         if (by * 32 + (r_1 * 16 + i0_1) < 33) {
-          *(threadgroup uint4*)&A_shared[r_1 * 1536 + i0_1 * 96 + i1_1] = *(device const uint4*)&A[(by * 32 + i0_1) * 96 + i1_1 + r_1 * 1536];
+          alignas(16) uchar A_codes_v_1[16];
+          alignas(16) bfloat A_shared_v_1[16];
+          *(thread uint4*)&A_codes_v_1[0] = *(device const uint4*)&A_codes[(by * 32 + i0_1) * 96 + i1_1 + r_1 * 1536];
+          #pragma clang loop unroll(full)
+          for (int v_1 = 0; v_1 < 16; ++v_1) {
+            A_shared_v_1[v_1] = (bfloat)decode_float8_e5m2(A_codes_v_1[v_1]);
+          }
+          *(threadgroup uint4*)&A_shared[r_1 * 1664 + i0_1 * 104 + i1_1] = *(thread const uint4*)&A_shared_v_1[0];
+          *(threadgroup uint4*)&A_shared[r_1 * 1664 + i0_1 * 104 + i1_1 + 8] = *(thread const uint4*)&A_shared_v_1[8];
         }
         else {
-          alignas(16) uchar A_shared_v[16];
+          alignas(16) bfloat A_shared_v_2[16];
           #pragma clang loop unroll(full)
-          for (int v = 0; v < 16; ++v) {
-            A_shared_v[v] = 0;
+          for (int v_2 = 0; v_2 < 16; ++v_2) {
+            A_shared_v_2[v_2] = (bfloat)0.0f;
           }
-          *(threadgroup uint4*)&A_shared[r_1 * 1536 + i0_1 * 96 + i1_1] = *(thread const uint4*)&A_shared_v[0];
+          *(threadgroup uint4*)&A_shared[r_1 * 1664 + i0_1 * 104 + i1_1] = *(thread const uint4*)&A_shared_v_2[0];
+          *(threadgroup uint4*)&A_shared[r_1 * 1664 + i0_1 * 104 + i1_1 + 8] = *(thread const uint4*)&A_shared_v_2[8];
         }
       }
     }
@@ -84,32 +117,49 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
     #pragma clang loop unroll(full)
     for (int r_2 = 0; r_2 < 2; ++r_2) {
       if (i1_2 < 96) {
-        *(threadgroup uint4*)&B_shared[r_2 * 1536 + i0_2 * 96 + i1_2] = *(device const uint4*)&B[(bx * 32 + i0_2) * 96 + i1_2 + r_2 * 1536];
+        alignas(16) uchar B_codes_v[16];
+        alignas(16) bfloat B_shared_v[16];
+        *(thread uint4*)&B_codes_v[0] = *(device const uint4*)&B_codes[(bx * 32 + i0_2) * 96 + i1_2 + r_2 * 1536];
+        #pragma clang loop unroll(full)
+        for (int v_3 = 0; v_3 < 16; ++v_3) {
+          B_shared_v[v_3] = (bfloat)decode_float8_e5m2(B_codes_v[v_3]);
+        }
+        *(threadgroup uint4*)&B_shared[r_2 * 1664 + i0_2 * 104 + i1_2] = *(thread const uint4*)&B_shared_v[0];
+        *(threadgroup uint4*)&B_shared[r_2 * 1664 + i0_2 * 104 + i1_2 + 8] = *(thread const uint4*)&B_shared_v[8];
       }
     }
   }
   else {
     const int i0_3 = tid >> 3;
     const int i1_3 = (tid & 7) * 16;
-    #pragma clang loop unroll(full)
+    #pragma clang loop unroll(disable)
     for (int r_3 = 0; r_3 < 2; ++r_3) {
       if (i1_3 < 96) {
         if (bx * 32 + (r_3 * 16 + i0_3) < 40) {
-          *(threadgroup uint4*)&B_shared[r_3 * 1536 + i0_3 * 96 + i1_3] = *(device const uint4*)&B[(bx * 32 + i0_3) * 96 + i1_3 + r_3 * 1536];
+          alignas(16) uchar B_codes_v_1[16];
+          alignas(16) bfloat B_shared_v_1[16];
+          *(thread uint4*)&B_codes_v_1[0] = *(device const uint4*)&B_codes[(bx * 32 + i0_3) * 96 + i1_3 + r_3 * 1536];
+          #pragma clang loop unroll(full)
+          for (int v_4 = 0; v_4 < 16; ++v_4) {
+            B_shared_v_1[v_4] = (bfloat)decode_float8_e5m2(B_codes_v_1[v_4]);
+          }
+          *(threadgroup uint4*)&B_shared[r_3 * 1664 + i0_3 * 104 + i1_3] = *(thread const uint4*)&B_shared_v_1[0];
+          *(threadgroup uint4*)&B_shared[r_3 * 1664 + i0_3 * 104 + i1_3 + 8] = *(thread const uint4*)&B_shared_v_1[8];
         }
         else {
-          alignas(16) uchar B_shared_v[16];
+          alignas(16) bfloat B_shared_v_2[16];
           #pragma clang loop unroll(full)
-          for (int v_1 = 0; v_1 < 16; ++v_1) {
-            B_shared_v[v_1] = 0;
+          for (int v_5 = 0; v_5 < 16; ++v_5) {
+            B_shared_v_2[v_5] = (bfloat)0.0f;
           }
-          *(threadgroup uint4*)&B_shared[r_3 * 1536 + i0_3 * 96 + i1_3] = *(thread const uint4*)&B_shared_v[0];
+          *(threadgroup uint4*)&B_shared[r_3 * 1664 + i0_3 * 104 + i1_3] = *(thread const uint4*)&B_shared_v_2[0];
+          *(threadgroup uint4*)&B_shared[r_3 * 1664 + i0_3 * 104 + i1_3 + 8] = *(thread const uint4*)&B_shared_v_2[8];
         }
       }
     }
   }
-  threadgroup float* const A_s = (threadgroup float*)(smem + 6144);
-  threadgroup float* const B_s = (threadgroup float*)(smem + 6272);
+  threadgroup float* const A_s = (threadgroup float*)(smem + 13312);
+  threadgroup float* const B_s = (threadgroup float*)(smem + 13440);
   if (by < 1) {
     const int i0_4 = tid & 31;
     if ((tid >> 5) == 0) {
@@ -135,13 +185,8 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
     }
   }
   float C_local[8];
-  threadgroup uchar* const A_shared_view = (threadgroup uchar*)A_shared;
-  threadgroup uchar* const B_shared_view = (threadgroup uchar*)B_shared;
   float fragment_1[8];
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  const int lane = tid & 31;
-  const int lane_row = (lane >> 4) * 4 + ((lane & 7) >> 1);
-  const int lane_column = ((lane >> 3) & 1) * 4 + (lane & 1) * 2;
   const int simd_row = ((tid >> 5) >> 1) * 16;
   const int simd_column = ((tid >> 5) & 1) * 16;
   #pragma clang loop unroll(full)
@@ -160,19 +205,11 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
   for (int k_step = 0; k_step < 12; ++k_step) {
     #pragma clang loop unroll(full)
     for (int a_tile = 0; a_tile < 2; ++a_tile) {
-      alignas(16) uchar A_shared_view_v[2];
-      *(thread uchar2*)&A_shared_view_v[0] = *(threadgroup const uchar2*)&A_shared_view[a_tile * 768 + simd_row * 96 + lane_row * 96 + k_step * 8 + lane_column];
-      #pragma clang loop unroll(full)
-      for (int a_e = 0; a_e < 2; ++a_e) {
-        a_values[a_tile * 2 + a_e] = (bfloat)decode_float8_e5m2(A_shared_view_v[a_e]);
-      }
+      simdgroup_load_bf16_threadgroup(&a_values[a_tile * 2], &A_shared[a_tile * 832 + simd_row * 104 + k_step * 8], 104);
     }
     #pragma clang loop unroll(full)
     for (int column_tile_1 = 0; column_tile_1 < 2; ++column_tile_1) {
-      #pragma clang loop unroll(full)
-      for (int b_e = 0; b_e < 2; ++b_e) {
-        b_values[b_e] = (bfloat)decode_float8_e5m2(B_shared_view[column_tile_1 * 768 + simd_column * 96 + lane_column * 96 + b_e * 96 + k_step * 8 + lane_row]);
-      }
+      simdgroup_load_bf16_threadgroup_transposed(&b_values[0], &B_shared[column_tile_1 * 832 + simd_column * 104 + k_step * 8], 104);
       #pragma clang loop unroll(full)
       for (int row_tile_1 = 0; row_tile_1 < 2; ++row_tile_1) {
         simdgroup_multiply_accumulate_f32_bf16(&fragment_1[row_tile_1 * 4 + column_tile_1 * 2], &a_values[row_tile_1 * 2], &b_values[0]);
@@ -188,8 +225,8 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
       alignas(16) float B_s_v[2];
       *(thread uint2*)&B_s_v[0] = *(threadgroup const uint2*)&B_s[r_5 * 8 + i1_4];
       #pragma clang loop unroll(full)
-      for (int v_2 = 0; v_2 < 2; ++v_2) {
-        fragment_1[r_4 * 4 + r_5 * 2 + v_2] = fragment_1[r_4 * 4 + r_5 * 2 + v_2] * (A_s[r_4 * 8 + i0_8] * B_s_v[v_2]);
+      for (int v_6 = 0; v_6 < 2; ++v_6) {
+        fragment_1[r_4 * 4 + r_5 * 2 + v_6] = fragment_1[r_4 * 4 + r_5 * 2 + v_6] * (A_s[r_4 * 8 + i0_8] * B_s_v[v_6]);
       }
     }
   }
@@ -198,8 +235,8 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
     #pragma clang loop unroll(full)
     for (int r_7 = 0; r_7 < 2; ++r_7) {
       #pragma clang loop unroll(full)
-      for (int v_3 = 0; v_3 < 2; ++v_3) {
-        C_local[r_6 * 4 + r_7 * 2 + v_3] = fragment_1[r_6 * 4 + r_7 * 2 + v_3];
+      for (int v_7 = 0; v_7 < 2; ++v_7) {
+        C_local[r_6 * 4 + r_7 * 2 + v_7] = fragment_1[r_6 * 4 + r_7 * 2 + v_7];
       }
     }
   }
@@ -212,8 +249,8 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
       for (int r_9 = 0; r_9 < 2; ++r_9) {
         alignas(16) bfloat C_v[2];
         #pragma clang loop unroll(full)
-        for (int v_4 = 0; v_4 < 2; ++v_4) {
-          C_v[v_4] = (bfloat)C_local[r_8 * 4 + r_9 * 2 + v_4];
+        for (int v_8 = 0; v_8 < 2; ++v_8) {
+          C_v[v_8] = (bfloat)C_local[r_8 * 4 + r_9 * 2 + v_8];
         }
         *(device uchar4*)&C[(by * 32 + i0_9) * 40 + bx * 32 + i1_5 + r_8 * 320 + r_9 * 8] = *(thread const uchar4*)&C_v[0];
       }
@@ -229,8 +266,8 @@ static inline void simdgroup_multiply_accumulate_f32_bf16(thread float* c, threa
         if (by * 32 + (r_10 * 8 + i0_10) < 33 && bx * 32 + (r_11 * 8 + i1_6) < 40) {
           alignas(16) bfloat C_v_1[2];
           #pragma clang loop unroll(full)
-          for (int v_5 = 0; v_5 < 2; ++v_5) {
-            C_v_1[v_5] = (bfloat)C_local[r_10 * 4 + r_11 * 2 + v_5];
+          for (int v_9 = 0; v_9 < 2; ++v_9) {
+            C_v_1[v_9] = (bfloat)C_local[r_10 * 4 + r_11 * 2 + v_9];
           }
           *(device uchar4*)&C[(by * 32 + i0_10) * 40 + bx * 32 + i1_6 + r_10 * 320 + r_11 * 8] = *(thread const uchar4*)&C_v_1[0];
         }

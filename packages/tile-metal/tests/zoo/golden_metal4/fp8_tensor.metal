@@ -6,26 +6,27 @@ using namespace metal;
 #pragma METAL fp math_mode(safe)
 #endif
 
-static inline float decode_float8_e4m3fn(uchar x) {
+static inline uint decode_pair_float8_e4m3fn(ushort x) {
 #if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
 #endif
 #pragma METAL fp contract(off)
-  const uint code = x;
-  const uint size = code & 127u;
-  const uint t = as_type<uint>((float)(int)size * 0.001953125f);
-  const uint t_1 = (size << 20u) + 1006632960u;
-  const uint t_2 = size < 8u ? t : t_1;
-  return as_type<float>((size > 126u ? 2143289344u : t_2) | ((code & 128u) << 24u));
+  const uint codes = (((uint)x << 8) | ((uint)x << 16)) & 0xff00ff00u;
+  const uint size = (codes & 0x7f007f00u) >> 1;
+  const uint nan = ((size + 0x00800080u) & 0x40004000u) >> 1;
+  const half2 wide = as_type<half2>(size + 0x20002000u);
+  const half low = fmin(wide.x, fma(wide.x, (half)2.0f, (half)-0.015625f));
+  const half high = fmin(wide.y, fma(wide.y, (half)2.0f, (half)-0.015625f));
+  return as_type<uint>(half2(low, high)) | (codes & 0x80008000u) | nan;
 }
 
-static inline bool matmul2d_16x32x16_f32_f16_lanes(int lane) {
+static inline bool matmul2d_16x32x16_f32_f16_tb_lanes(int lane) {
 #if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
 #endif
 #pragma METAL fp contract(off)
   constexpr auto shape = mpp::tensor_ops::matmul2d_descriptor(
-      16, 32, 16, false, false, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
+      16, 32, 16, false, true, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
   mpp::tensor_ops::matmul2d<shape, execution_simdgroup> product;
   auto left = product.get_left_input_cooperative_tensor<half, half, float>();
   auto right = product.get_right_input_cooperative_tensor<half, half, float>();
@@ -42,19 +43,26 @@ static inline bool matmul2d_16x32x16_f32_f16_lanes(int lane) {
     }
     const auto of_right = right.get_multidimensional_index((ushort)i);
     const auto of_sum = sum.get_multidimensional_index((ushort)i);
-    known = known && (int)of_right[0] == across && (int)of_right[1] == down;
+    known = known && (int)of_right[0] == column + (i & 3) && (int)of_right[1] == row + (i & 12) * 2;
     known = known && (int)of_sum[0] == across && (int)of_sum[1] == down;
   }
   return simd_all(known);
 }
 
-static inline void matmul2d_16x32x16_f32_f16(bool known, thread float* c, thread const half* a, thread const half* b) {
+static inline void matmul2d_16x32x16_f32_f16_tb(bool known, thread float* c, thread const half* a, thread const half* b) {
 #if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
 #endif
 #pragma METAL fp contract(off)
+  if (!known) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < 16; ++i) {
+      c[i] = NAN;
+    }
+    return;
+  }
   constexpr auto shape = mpp::tensor_ops::matmul2d_descriptor(
-      16, 32, 16, false, false, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
+      16, 32, 16, false, true, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
   mpp::tensor_ops::matmul2d<shape, execution_simdgroup> product;
   auto left = product.get_left_input_cooperative_tensor<half, half, float>();
   auto right = product.get_right_input_cooperative_tensor<half, half, float>();
@@ -62,7 +70,7 @@ static inline void matmul2d_16x32x16_f32_f16(bool known, thread float* c, thread
       remove_addrspace_t<decltype(left)>, remove_addrspace_t<decltype(right)>, float>();
 #pragma clang loop unroll(full)
   for (int i = 0; i < 8; ++i) {
-    left[i] = known ? a[i] : (half)NAN;
+    left[i] = a[i];
   }
 #pragma clang loop unroll(full)
   for (int i = 0; i < 16; ++i) {
@@ -85,28 +93,48 @@ static inline void matmul2d_16x32x16_f32_f16(bool known, thread float* c, thread
     uint3 thread_position_in_threadgroup [[thread_position_in_threadgroup]],
     uint3 threadgroup_position_in_grid [[threadgroup_position_in_grid]]
 ) {
-  alignas(16) threadgroup uchar smem[4116];
-  const bool known_lanes = matmul2d_16x32x16_f32_f16_lanes((int)thread_position_in_threadgroup.x & 31);
+  alignas(16) threadgroup uchar smem[9236];
+  const bool known_lanes = matmul2d_16x32x16_f32_f16_tb_lanes((int)thread_position_in_threadgroup.x & 31);
   const int tid = (int)thread_position_in_threadgroup.x;
   const int bx = (int)threadgroup_position_in_grid.x;
   const int by = (int)threadgroup_position_in_grid.y;
-  threadgroup uchar* const A_shared = (threadgroup uchar*)smem;
-  threadgroup uchar* const B_shared = (threadgroup uchar*)(smem + 2048);
+  threadgroup half* const A_shared = (threadgroup half*)smem;
+  device const uchar* const A_codes = (device const uchar*)A;
+  threadgroup half* const B_shared = (threadgroup half*)(smem + 4608);
+  device const uchar* const B_codes = (device const uchar*)B;
   const int i0 = tid >> 2;
   const int i1 = (tid & 3) * 16;
-  *(threadgroup uint4*)&A_shared[i0 * 64 + i1] = *(device const uint4*)&A[(by * 32 + i0) * 64 + i1];
+  alignas(16) uchar A_codes_v[16];
+  thread ushort* const A_codes_v_pairs = (thread ushort*)A_codes_v;
+  alignas(16) half A_shared_v[16];
+  thread uint* const A_shared_v_pairs = (thread uint*)A_shared_v;
+  *(thread uint4*)&A_codes_v[0] = *(device const uint4*)&A_codes[(by * 32 + i0) * 64 + i1];
+  #pragma clang loop unroll(full)
+  for (int r = 0; r < 8; ++r) {
+    A_shared_v_pairs[r] = decode_pair_float8_e4m3fn(A_codes_v_pairs[r]);
+  }
+  *(threadgroup uint4*)&A_shared[i0 * 72 + i1] = *(thread const uint4*)&A_shared_v[0];
+  *(threadgroup uint4*)&A_shared[i0 * 72 + i1 + 8] = *(thread const uint4*)&A_shared_v[8];
   const int i0_1 = tid >> 2;
   const int i1_1 = (tid & 3) * 16;
-  *(threadgroup uint4*)&B_shared[i0_1 * 64 + i1_1] = *(device const uint4*)&B[(bx * 32 + i0_1) * 64 + i1_1];
-  threadgroup float* const A_s = (threadgroup float*)(smem + 4096);
-  threadgroup float* const B_s = (threadgroup float*)(smem + 4112);
+  alignas(16) uchar B_codes_v[16];
+  thread ushort* const B_codes_v_pairs = (thread ushort*)B_codes_v;
+  alignas(16) half B_shared_v[16];
+  thread uint* const B_shared_v_pairs = (thread uint*)B_shared_v;
+  *(thread uint4*)&B_codes_v[0] = *(device const uint4*)&B_codes[(bx * 32 + i0_1) * 64 + i1_1];
+  #pragma clang loop unroll(full)
+  for (int r_1 = 0; r_1 < 8; ++r_1) {
+    B_shared_v_pairs[r_1] = decode_pair_float8_e4m3fn(B_codes_v_pairs[r_1]);
+  }
+  *(threadgroup uint4*)&B_shared[i0_1 * 72 + i1_1] = *(thread const uint4*)&B_shared_v[0];
+  *(threadgroup uint4*)&B_shared[i0_1 * 72 + i1_1 + 8] = *(thread const uint4*)&B_shared_v[8];
+  threadgroup float* const A_s = (threadgroup float*)(smem + 9216);
+  threadgroup float* const B_s = (threadgroup float*)(smem + 9232);
   if (tid == 0) {
     A_s[0] = A_scale[0];
     B_s[0] = B_scale[0];
   }
   float C_local[16];
-  threadgroup uchar* const A_shared_view = (threadgroup uchar*)A_shared;
-  threadgroup uchar* const B_shared_view = (threadgroup uchar*)B_shared;
   float fragment_1[16];
   threadgroup_barrier(mem_flags::mem_threadgroup);
   if (tid < 64) {
@@ -129,47 +157,43 @@ static inline void matmul2d_16x32x16_f32_f16(bool known, thread float* c, thread
     half b_values[16];
     #pragma clang loop unroll(full)
     for (int k_step = 0; k_step < 4; ++k_step) {
-      alignas(16) uchar A_shared_view_v[4];
-      *(thread uchar4*)&A_shared_view_v[0] = *(threadgroup const uchar4*)&A_shared_view[simd_row * 64 + lane_row * 64 + k_step * 16 + lane_column];
+      alignas(16) half A_shared_v_1[4];
+      *(thread uint2*)&A_shared_v_1[0] = *(threadgroup const uint2*)&A_shared[simd_row * 72 + lane_row * 72 + k_step * 16 + lane_column];
       #pragma clang loop unroll(full)
       for (int a_e = 0; a_e < 4; ++a_e) {
-        a_values[a_e] = (half)decode_float8_e4m3fn(A_shared_view_v[a_e]);
+        a_values[a_e] = A_shared_v_1[a_e];
       }
-      alignas(16) uchar A_shared_view_v_1[4];
-      *(thread uchar4*)&A_shared_view_v_1[0] = *(threadgroup const uchar4*)&A_shared_view[simd_row * 64 + lane_row * 64 + k_step * 16 + lane_column + 512];
+      alignas(16) half A_shared_v_2[4];
+      *(thread uint2*)&A_shared_v_2[0] = *(threadgroup const uint2*)&A_shared[simd_row * 72 + lane_row * 72 + k_step * 16 + lane_column + 576];
       #pragma clang loop unroll(full)
       for (int a_e_1 = 0; a_e_1 < 4; ++a_e_1) {
-        a_values[a_e_1 + 4] = (half)decode_float8_e4m3fn(A_shared_view_v_1[a_e_1]);
+        a_values[a_e_1 + 4] = A_shared_v_2[a_e_1];
       }
+      alignas(16) half B_shared_v_1[4];
+      *(thread uint2*)&B_shared_v_1[0] = *(threadgroup const uint2*)&B_shared[simd_column * 72 + lane_row * 72 + k_step * 16 + lane_column];
       #pragma clang loop unroll(full)
       for (int b_e = 0; b_e < 4; ++b_e) {
-        b_values[b_e] = (half)decode_float8_e4m3fn(B_shared_view[simd_column * 64 + lane_column * 64 + b_e * 64 + k_step * 16 + lane_row]);
+        b_values[b_e] = B_shared_v_1[b_e];
       }
+      alignas(16) half B_shared_v_2[4];
+      *(thread uint2*)&B_shared_v_2[0] = *(threadgroup const uint2*)&B_shared[simd_column * 72 + lane_row * 72 + k_step * 16 + lane_column + 576];
       #pragma clang loop unroll(full)
       for (int b_e_1 = 0; b_e_1 < 4; ++b_e_1) {
-        b_values[b_e_1 + 4] = (half)decode_float8_e4m3fn(B_shared_view[simd_column * 64 + lane_column * 64 + b_e_1 * 64 + k_step * 16 + lane_row + 8]);
+        b_values[b_e_1 + 4] = B_shared_v_2[b_e_1];
       }
+      alignas(16) half B_shared_v_3[4];
+      *(thread uint2*)&B_shared_v_3[0] = *(threadgroup const uint2*)&B_shared[simd_column * 72 + lane_row * 72 + k_step * 16 + lane_column + 1152];
       #pragma clang loop unroll(full)
       for (int b_e_2 = 0; b_e_2 < 4; ++b_e_2) {
-        b_values[b_e_2 + 8] = (half)decode_float8_e4m3fn(B_shared_view[simd_column * 64 + lane_column * 64 + b_e_2 * 64 + k_step * 16 + lane_row + 1024]);
+        b_values[b_e_2 + 8] = B_shared_v_3[b_e_2];
       }
+      alignas(16) half B_shared_v_4[4];
+      *(thread uint2*)&B_shared_v_4[0] = *(threadgroup const uint2*)&B_shared[simd_column * 72 + lane_row * 72 + k_step * 16 + lane_column + 1728];
       #pragma clang loop unroll(full)
       for (int b_e_3 = 0; b_e_3 < 4; ++b_e_3) {
-        b_values[b_e_3 + 12] = (half)decode_float8_e4m3fn(B_shared_view[simd_column * 64 + lane_column * 64 + b_e_3 * 64 + k_step * 16 + lane_row + 1032]);
+        b_values[b_e_3 + 12] = B_shared_v_4[b_e_3];
       }
-      matmul2d_16x32x16_f32_f16(known_lanes, &fragment_1[0], &a_values[0], &b_values[0]);
-    }
-  }
-  if (tid < 64) {
-    #pragma clang loop unroll(full)
-    for (int r = 0; r < 2; ++r) {
-      #pragma clang loop unroll(full)
-      for (int r_1 = 0; r_1 < 2; ++r_1) {
-        #pragma clang loop unroll(full)
-        for (int v = 0; v < 4; ++v) {
-          fragment_1[r * 8 + r_1 * 4 + v] = fragment_1[r * 8 + r_1 * 4 + v] * (A_s[0] * B_s[0]);
-        }
-      }
+      matmul2d_16x32x16_f32_f16_tb(known_lanes, &fragment_1[0], &a_values[0], &b_values[0]);
     }
   }
   if (tid < 64) {
@@ -178,8 +202,20 @@ static inline void matmul2d_16x32x16_f32_f16(bool known, thread float* c, thread
       #pragma clang loop unroll(full)
       for (int r_3 = 0; r_3 < 2; ++r_3) {
         #pragma clang loop unroll(full)
+        for (int v = 0; v < 4; ++v) {
+          fragment_1[r_2 * 8 + r_3 * 4 + v] = fragment_1[r_2 * 8 + r_3 * 4 + v] * (A_s[0] * B_s[0]);
+        }
+      }
+    }
+  }
+  if (tid < 64) {
+    #pragma clang loop unroll(full)
+    for (int r_4 = 0; r_4 < 2; ++r_4) {
+      #pragma clang loop unroll(full)
+      for (int r_5 = 0; r_5 < 2; ++r_5) {
+        #pragma clang loop unroll(full)
         for (int v_1 = 0; v_1 < 4; ++v_1) {
-          C_local[r_2 * 8 + r_3 * 4 + v_1] = fragment_1[r_2 * 8 + r_3 * 4 + v_1];
+          C_local[r_4 * 8 + r_5 * 4 + v_1] = fragment_1[r_4 * 8 + r_5 * 4 + v_1];
         }
       }
     }
@@ -188,15 +224,15 @@ static inline void matmul2d_16x32x16_f32_f16(bool known, thread float* c, thread
   const int i1_2 = ((tid & 15) >> 3) * 8 + (tid & 1) * 4;
   if (tid < 64) {
     #pragma clang loop unroll(full)
-    for (int r_4 = 0; r_4 < 2; ++r_4) {
+    for (int r_6 = 0; r_6 < 2; ++r_6) {
       #pragma clang loop unroll(full)
-      for (int r_5 = 0; r_5 < 2; ++r_5) {
+      for (int r_7 = 0; r_7 < 2; ++r_7) {
         alignas(16) bfloat C_v[4];
         #pragma clang loop unroll(full)
         for (int v_2 = 0; v_2 < 4; ++v_2) {
-          C_v[v_2] = (bfloat)C_local[r_4 * 8 + r_5 * 4 + v_2];
+          C_v[v_2] = (bfloat)C_local[r_6 * 8 + r_7 * 4 + v_2];
         }
-        *(device uint2*)&C[(by * 32 + i0_2) * 64 + bx * 32 + i1_2 + r_5 * 512 + r_4 * 16] = *(thread const uint2*)&C_v[0];
+        *(device uint2*)&C[(by * 32 + i0_2) * 64 + bx * 32 + i1_2 + r_7 * 512 + r_6 * 16] = *(thread const uint2*)&C_v[0];
       }
     }
   }

@@ -40,6 +40,13 @@ static inline void matmul2d_16x32x16_f32_f16(bool known, thread float* c, thread
 #pragma METAL fp math_mode(safe)
 #endif
 #pragma METAL fp contract(off)
+  if (!known) {
+#pragma clang loop unroll(full)
+    for (int i = 0; i < 16; ++i) {
+      c[i] = NAN;
+    }
+    return;
+  }
   constexpr auto shape = mpp::tensor_ops::matmul2d_descriptor(
       16, 32, 16, false, false, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
   mpp::tensor_ops::matmul2d<shape, execution_simdgroup> product;
@@ -49,7 +56,7 @@ static inline void matmul2d_16x32x16_f32_f16(bool known, thread float* c, thread
       remove_addrspace_t<decltype(left)>, remove_addrspace_t<decltype(right)>, float>();
 #pragma clang loop unroll(full)
   for (int i = 0; i < 8; ++i) {
-    left[i] = known ? a[i] : (half)NAN;
+    left[i] = a[i];
   }
 #pragma clang loop unroll(full)
   for (int i = 0; i < 16; ++i) {

@@ -11,7 +11,7 @@ from tile_core.emit.c_family import CPP_WORDS
 from tile_core.emit.kernel import Launch
 from tile_core.emit.kernel_printer import KernelPrinter
 from tile_core.emit.text import UNARY, Text, infix, wrapped
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.numerics.levels import STANDARD, STRICT
 from tile_rocm_stub.emit import atomics
 from tile_rocm_stub.emit.functions import ALONE, BYTES, FUSED, RESERVED, VIEW, declaration, of_library, prelude
@@ -121,7 +121,7 @@ class HipPrinter(KernelPrinter):
 
     def write_move(self, s: Any) -> None:
         """Write one access that moves several elements."""
-        self.vector(self.vectors[int(nodes.as_int(s.value.attrs["bytes"]))])
+        self.vector(self.vectors[int(nodes.as_int(s.value.attrs[attributes.BYTES]))])
         super().write_move(s)
 
     def first(self, params: Sequence[Var]) -> list[str]:
@@ -158,7 +158,7 @@ class HipPrinter(KernelPrinter):
 
     def call_tile_instruction(self, e: Call) -> str:
         """Print a matrix instruction, or a call of a function of the text."""
-        name, instruction = str(e.attrs["name"]), _instruction(e)
+        name, instruction = str(e.attrs[attributes.NAME]), _instruction(e)
         if instruction is None:
             return f"{self.helper(name)}({', '.join(self.bare(a) for a in e.args)})"
         d, a, b = (
@@ -167,7 +167,7 @@ class HipPrinter(KernelPrinter):
         )
         flags = ["0", "0", "0"]
         if instruction.sparse:  # the index register; with CBSZ 0, ABID chooses a part of it
-            flags = [self.bare(e.args[3]), "0", str(e.attrs["name"]).rpartition("_set")[2]]
+            flags = [self.bare(e.args[3]), "0", str(e.attrs[attributes.NAME]).rpartition("_set")[2]]
         return f"{d} = {instruction.builtin}({a}, {b}, {d}, {', '.join(flags)})"
 
     def _operand(self, name: str) -> str:
@@ -176,12 +176,13 @@ class HipPrinter(KernelPrinter):
     def call_tile_shuffle(self, e: Call) -> str:
         """Print an exchange of a word between lanes."""
         _, value, by = e.args
-        lane = f"{self.helper('lane_' + str(e.attrs['mode']))}({self.bare(by)}, {e.attrs['width']})"
+        helper = self.helper("lane_" + str(e.attrs[attributes.MODE]))
+        lane = f"{helper}({self.bare(by)}, {e.attrs[attributes.WIDTH]})"
         return Text(f"(unsigned)__builtin_amdgcn_ds_bpermute({lane}, (int){self.at(value, UNARY)})", UNARY)
 
     def call_tile_vote(self, e: Call) -> str:
         """Print a vote of lanes: lanes that do not take part count for nothing."""
-        mode, condition = str(e.attrs["mode"]), e.args[1]
+        mode, condition = str(e.attrs[attributes.MODE]), e.args[1]
         if mode == "all":
             return infix("==", f"__builtin_amdgcn_ballot_w64(!{self.at(condition, UNARY)})", "0")
         ballot = f"__builtin_amdgcn_ballot_w64({self.bare(condition)})"
@@ -214,4 +215,4 @@ def _instruction(call: Call) -> Instruction | None:
     """Return the matrix instruction that a call executes."""
     if not nodes.is_tile_call(call, "instruction"):
         return None
-    return INSTRUCTIONS.get(str(call.attrs["name"]).partition("_set")[0])
+    return INSTRUCTIONS.get(str(call.attrs[attributes.NAME]).partition("_set")[0])

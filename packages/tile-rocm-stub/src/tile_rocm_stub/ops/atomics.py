@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
 from tile_core.simt.ops.atomics import Atomics, bits
@@ -44,8 +44,8 @@ class RocmAtomics(Atomics):
 
 
 def _name(call: Any) -> str:
-    kind = {"atomic_load": "load", "atomic_store": "store"}.get(call.name) or str(call.attrs["kind"])
-    return name_of(kind, call.args[0].dtype, str(call.attrs["order"]))
+    kind = {"atomic_load": "load", "atomic_store": "store"}.get(call.name) or str(call.attrs[attributes.KIND])
+    return name_of(kind, call.args[0].dtype, str(call.attrs[attributes.ORDER]))
 
 
 def _code(value: Any, dtype: str) -> Any:
@@ -53,4 +53,4 @@ def _code(value: Any, dtype: str) -> Any:
 
 
 def _answer(name: str, args: list[Any], dtype: str) -> Any:
-    return bits(nodes.tile_call("instruction", args, {"name": name}, ret=STORED.get(dtype, dtype)), dtype)
+    return bits(nodes.tile_call("instruction", args, {attributes.NAME: name}, ret=STORED.get(dtype, dtype)), dtype)

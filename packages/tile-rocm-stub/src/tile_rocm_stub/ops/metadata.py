@@ -12,7 +12,7 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ops.gemm import matrix
 from tile_core.ops.gemm_sp import increasing, nibble
 from tile_core.simt.memory import contiguity
@@ -45,7 +45,7 @@ class Metadata:
     def __init__(
         self, call: SimtCall, problem: Problem, each: int, tiles: int, first: Any, most: int, lane: Lane
     ) -> None:
-        self.view, self.turned = call.args[1], bool(call.attrs["transpose_E"])
+        self.view, self.turned = call.args[1], bool(call.attrs[attributes.TRANSPOSE_E])
         self.ranges, self.problem, self.each, self.tiles = call.ranges, problem, each, tiles
         self.first, self.most, self.lane = first, most, lane
         self.registers, new = nodes.alloc([tiles], "uint32", "index", "local")

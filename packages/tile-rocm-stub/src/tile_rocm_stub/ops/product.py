@@ -8,12 +8,12 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.calls import address, execute
 from tile_core.records import dataclass
 from tile_core.simt.ops.products.lowering import RegisterProduct
 from tile_core.simt.ops.products.operand import Lane, ProductOperand
-from tile_core.simt.register_loops import VECTOR, choose, unrolled
+from tile_core.simt.register_loops import choose, unrolled
 from tile_rocm_stub.ops.families import ELEMENTS
 from tile_rocm_stub.ops.metadata import Metadata
 from tile_rocm_stub.ops.plan import DESCRIBED, KStep, MfmaPlan
@@ -155,7 +155,7 @@ class Reader:
         if self.each == 1:
             return one(nodes.int_const(0))
         e = nodes.fresh(f"{self.name}_e")
-        marks = {VECTOR: nodes.int_const(self.each)} if self.operand.array is None else {}
+        marks = {attributes.VECTOR: nodes.int_const(self.each)} if self.operand.array is None else {}
         return nodes.for_loop(e, self.each, one(e), "unroll", annotations=marks)
 
     def _value(self, tile: Any, step: KStep, e: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_core.ir import calls
+from tile_core.ir import attributes, calls
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.simt.ops.atomics import Atomics
 from tile_opencl.target import FLOATS, INTEGERS
@@ -64,7 +64,7 @@ class OpenClAtomics(Atomics):
     """Emit each operation as a call; ``"a"`` marks the address of an atomic access."""
 
     def accepts(self, call, ctx):
-        dtype, order = call.args[0].dtype, str(call.attrs["order"])
+        dtype, order = call.args[0].dtype, str(call.attrs[attributes.ORDER])
         if dtype not in (*INTEGERS, *FLOATS):
             return Reject(f"there are no atomics of {dtype} in OpenCL C; nearest legal: float32")
         if order != "relaxed":
@@ -86,5 +86,5 @@ class OpenClAtomics(Atomics):
 
     def name(self, call, dst):
         """Return the function that updates an element."""
-        kind = call.attrs["kind"]
+        kind = call.attrs[attributes.KIND]
         return f"{NATIVE[dst.dtype]}{kind}" if dst.dtype in NATIVE else f"{kind}_{dst.dtype}_{space_of(dst.scope)}"

@@ -9,10 +9,10 @@ import struct
 import numpy as np
 
 from tile_core.abi.adapter import RuntimeAdapter
-from tile_core.emit.choose import TextChoice
 from tile_core.errors import SetupError
-from tile_core.runtime.packing import fields_of
 from tile_opencl.target import CAPABILITIES, EXTENSIONS
+from tile_runtime.texts.choose import TextChoice
+from tile_runtime.texts.packing import fields_of
 
 ARITHMETIC = ("DENORM", "INF_NAN", "ROUND_TO_NEAREST", "CORRECTLY_ROUNDED_DIVIDE_SQRT")
 #: Buffers consist of whole words of this many bytes, because atomics exchange words.

@@ -9,7 +9,7 @@ from tile_core.emit.kernel_printer import KernelPrinter
 from tile_core.emit.tail import TextTarget
 from tile_core.emit.text import UNARY, Text
 from tile_core.errors.lowering import NotExpressible
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.passes.legalize_floats import Conversions
 from tile_opencl.atomics import helper, split_byte
 from tile_opencl.target import CAPABILITIES, EXTENSIONS
@@ -70,7 +70,7 @@ class OpenClPrinter(KernelPrinter):
 
     def call_tile_instruction(self, e):
         """Print a call of a function that a variant named; the text then has it."""
-        name, args = str(e.attrs["name"]), [self.bare(a) for a in e.args]
+        name, args = str(e.attrs[attributes.NAME]), [self.bare(a) for a in e.args]
         if name == "volatile_load":
             load = e.args[0].args[0]
             return f"*(volatile {self.pointer(load.source)}){args[0]}"

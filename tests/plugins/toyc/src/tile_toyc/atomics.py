@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_core.ir import calls
+from tile_core.ir import attributes, calls
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.simt.ops.atomics import Atomics
 from tile_toyc.target import FLOATS, INTEGERS
@@ -17,7 +17,7 @@ class ToyAtomics(Atomics):
     """Emit each operation as a call; ``"a"`` marks the address of an atomic access."""
 
     def accepts(self, call, ctx):
-        dtype, order = call.args[0].dtype, str(call.attrs["order"])
+        dtype, order = call.args[0].dtype, str(call.attrs[attributes.ORDER])
         if dtype not in (*INTEGERS, *FLOATS):
             return Reject(f"toy C has no atomics of {dtype}; nearest legal: float32")
         if order != "relaxed":

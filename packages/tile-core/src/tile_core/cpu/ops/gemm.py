@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt
+from tile_core.cpu.attributes import INSIDE
+from tile_core.cpu.dots import DOTS, dot_of
 from tile_core.cpu.isa import Isa
+from tile_core.cpu.micro_dots import micro_dots
 from tile_core.cpu.micro_gemm import micro_gemm
-from tile_core.cpu.read_through import INSIDE
+from tile_core.cpu.micro_rows import FEW_ROWS
 from tile_core.cpu.tile2d import Tile2D
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
-from tile_core.lowering.legality import Legality
+from tile_core.ir import attributes, nodes
+from tile_core.lowering.legality import Asked, Atom, Extent, Legality
 from tile_core.lowering.variant import Accept, DecodedCall, Reject, Variant
+from tile_core.numerics.levels import FAST
+from tile_core.numerics.regions import level_of_call
 from tile_core.ops.base import View
 from tile_core.passes.guard import guarded
 
@@ -23,6 +29,9 @@ if TYPE_CHECKING:
 
 #: Where tiles are; those in global memory need guards.
 HELD = ("shared", "fragment")
+#: Element types of operands and of results that dot products may have.
+NARROW = tuple(sorted({t for dot in DOTS for t in dot.types[:2]}))
+ACCUMULATORS = ("float32", "bfloat16", "float16", "int32", "uint32")
 
 
 class PackedGemm(Variant):
@@ -39,17 +48,20 @@ class PackedGemm(Variant):
     def accepts(self, call: DecodedCall, ctx: Context) -> Accept | Reject:
         """Accept scratch tiles; global operands need guards that vector code cannot have."""
         views = dict(zip("ABC", call.args[:3], strict=True))
-        through = views.pop("B") if INSIDE in call.attrs else None
+        through = [views.pop(role).name for role in str(call.attrs.get(INSIDE, ""))]
         reason = refusal(ctx, views)
         if reason:
             return Reject(reason)
         note = f"{self.isa.name}, {self.isa.vector_bits}-bit vectors"
-        return Accept(note=note if through is None else f"{note}, {through.name} is read in place, without a copy")
+        if through:
+            verb = "is" if len(through) == 1 else "are"
+            note = f"{note}, {' and '.join(through)} {verb} read in place, without a copy"
+        return Accept(note=note)
 
     def lower(self, call: DecodedCall, ctx: Context) -> Stmt:
         """Return the micro-kernel's loops."""
         a, b, c, clear = call.args
-        trans_a, trans_b = bool(call.attrs["transpose_A"]), bool(call.attrs["transpose_B"])
+        trans_a, trans_b = bool(call.attrs[attributes.TRANSPOSE_A]), bool(call.attrs[attributes.TRANSPOSE_B])
         m, n = c.extents[-2:]
         k = a.extents[-2] if trans_a else a.extents[-1]
         clear = bool(int(clear.value)) if isinstance(clear, tirx.IntImm) else clear
@@ -60,6 +72,61 @@ class PackedGemm(Variant):
             stored_rows=_rows_around(b) if INSIDE in call.attrs and not trans_b else None,
         )  # fmt: skip
         return guarded(product) if INSIDE in call.attrs else product
+
+
+class DotGemm(PackedGemm):
+    """The same for narrow elements, by the dot-product instructions of the processor."""
+
+    name = "cpu.gemm.dot"
+    priority = 20
+
+    def __init__(self, isa: Isa) -> None:
+        super().__init__(isa)
+        types = itertools.product(NARROW, NARROW, ACCUMULATORS)
+        self.legality = Legality(
+            operands=("A", "B", "C"),
+            dtypes=frozenset(row for row in types if dot_of(isa, *row) is not None),
+            atoms=(Atom({"M": Extent(1, FEW_ROWS + 1), "N": Extent(1, isa.lanes(32)), "K": 1}),),
+        )
+
+    def asked(self, call: DecodedCall, ctx: Context) -> Asked:
+        """State the sizes and types of the product."""
+        m, n, k = sizes(call)
+        views = dict(zip("ABC", call.args[:3], strict=True))
+        return Asked(sizes={"M": m, "N": n, "K": k}, dtypes={role: v.dtype for role, v in views.items()})
+
+    def accepts(self, call: DecodedCall, ctx: Context) -> Accept | Reject:
+        """Accept products of types with an instruction, of operands that the packed kernel takes."""
+        if not self.legality.dtypes:
+            return Reject(f"{self.isa.mcpu} has no dot-product instruction")
+        reasons = self.legality.check(self.asked(call, ctx), self.name)
+        answer = Reject("; ".join(reasons)) if reasons else super().accepts(call, ctx)
+        if isinstance(answer, Reject):
+            return answer
+        products = dot_of(self.isa, *(v.dtype for v in call.args[:3]), flush=_flushes(call, ctx))
+        return Accept(note=f"{'' if products is None else products.note}, {answer.note}")
+
+    def lower(self, call: DecodedCall, ctx: Context) -> Stmt:
+        """Return the micro-kernel's loops."""
+        a, b, c, clear = call.args
+        trans_a, trans_b = bool(call.attrs[attributes.TRANSPOSE_A]), bool(call.attrs[attributes.TRANSPOSE_B])
+        clear = bool(int(clear.value)) if isinstance(clear, tirx.IntImm) else clear
+        product = micro_dots(
+            tile2d(a, trans_a), tile2d(b, trans_b), tile2d(c, False), *sizes(call),
+            isa=self.isa, clear=clear, flush=_flushes(call, ctx),
+        )  # fmt: skip
+        return guarded(product) if INSIDE in call.attrs else product
+
+
+def _flushes(call: DecodedCall, ctx: Context) -> bool:
+    return level_of_call(call.attrs, ctx.options) == FAST
+
+
+def sizes(call: DecodedCall) -> tuple[int, int, int]:
+    """Return M, N and K of a product."""
+    a, _, c = call.args[:3]
+    m, n = c.extents[-2:]
+    return m, n, a.extents[-2] if bool(call.attrs[attributes.TRANSPOSE_A]) else a.extents[-1]
 
 
 def refusal(ctx: Context, views: dict[str, View]) -> str:

@@ -12,6 +12,7 @@ from tile_core.cpu.micro_gemm_sp import Sparse, micro_gemm_sp
 from tile_core.cpu.ops.gemm import HELD, refusal, tile2d
 from tile_core.cpu.tile2d import Tile2D
 from tile_core.dtypes import DTYPES
+from tile_core.ir.attributes import GROUP, TRANSPOSED
 from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, DecodedCall, Reject, Variant
 from tile_core.ops.gemm_sp import kept
@@ -41,8 +42,8 @@ class RowsGemmSp(Variant):
     def lower(self, call: DecodedCall, ctx: Context) -> Stmt:
         """Return the row kernel's loops."""
         a, e, b, c, clear = call.args
-        trans_a, trans_e, trans_b = (bool(call.attrs[f"transpose_{r}"]) for r in "AEB")
-        group = int(call.attrs["group"])
+        trans_a, trans_e, trans_b = (bool(call.attrs[TRANSPOSED[r]]) for r in "AEB")
+        group = int(call.attrs[GROUP])
         m, n = c.extents[-2:]
         words = e.extents[-2] if trans_e else e.extents[-1]
         nibbles = DTYPES[e.dtype].bits // 4

@@ -11,7 +11,7 @@ from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.tile2d import ramp
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, DecodedCall, Reject, Variant
 from tile_core.ops.copy import convert
@@ -44,7 +44,7 @@ class LaneReduce(Variant):
         src, dst = call.args
         if ctx.options is not None and ctx.options.generic:
             return Reject("the option generic requires plain loops")
-        if int(call.attrs["dim"]) != len(src.extents) - 1:
+        if int(call.attrs[attributes.DIM]) != len(src.extents) - 1:
             return Reject("the dimension is not the contiguous one")
         if (src.dtype, dst.dtype) not in self.legality.dtypes:
             return Reject(f"{dst.dtype if dst.dtype not in _RESULTS else src.dtype} has no vector form")
@@ -77,10 +77,10 @@ class LaneReduce(Variant):
 
 def _row(call: DecodedCall, width: int, lanes: int, position: dict[int, Var], indices: tuple[Expr, ...]) -> Stmt:
     src, dst = call.args
-    kind = str(call.attrs["kind"])
+    kind = str(call.attrs[attributes.KIND])
     acc = accumulator(dst.dtype)
-    combine = combiner(kind, acc, bool(call.attrs["nan_propagate"]))
-    absorb = combine if call.attrs["nan_propagate"] else absorber(kind, acc) or combine
+    combine = combiner(kind, acc, bool(call.attrs[attributes.NAN_PROPAGATE]))
+    absorb = combine if call.attrs[attributes.NAN_PROPAGATE] else absorber(kind, acc) or combine
     partial, allocate = nodes.alloc([width], acc, "partial", "local")
     extent = src.extents[-1]
 
@@ -116,7 +116,7 @@ def _row(call: DecodedCall, width: int, lanes: int, position: dict[int, Var], in
         half //= 2
     total = partial[0]
     to = dst.spread(indices)
-    if not call.attrs["clear"]:
+    if not call.attrs[attributes.CLEAR]:
         total = combine(before(kind, nodes.load(dst.buffer, to), acc), total)
     parts.append(nodes.store(dst.buffer, convert(total, dst.dtype), to, call.span))
     return nodes.seq(parts)

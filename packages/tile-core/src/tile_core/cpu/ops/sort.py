@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tile_core.compat.types import Stmt
 from tile_core.dtypes import DTYPES
+from tile_core.ir.attributes import DIM
 from tile_core.lowering.variant import Accept, Reject, TargetCall, Variant
 from tile_core.numerics.order_keys import key_type
 from tile_core.ops import sort
@@ -29,7 +30,7 @@ class PartSort(Variant):
         """Accept tiles of which a proper part has at least two keys along the dimension."""
         if ctx.options is not None and ctx.options.generic:
             return Reject("the option generic requires plain loops")
-        near, steps = _near(call), (int(call.args[0].extents[int(call.attrs["dim"])]) - 1).bit_length()
+        near, steps = _near(call), (int(call.args[0].extents[int(call.attrs[DIM])]) - 1).bit_length()
         if not 1 <= near < steps:
             return Reject("no proper part of the tile has two keys along the dimension")
         return Accept(note=f"parts of {1 << near} keys")
@@ -40,6 +41,6 @@ class PartSort(Variant):
 
 
 def _near(call: TargetCall) -> int:
-    src, dim = call.args[0], int(call.attrs["dim"])
+    src, dim = call.args[0], int(call.attrs[DIM])
     rows = prod(int(e) for d, e in enumerate(src.extents) if d != dim)
     return (_BYTES * 8 // (DTYPES[key_type(src.dtype)].bits * rows)).bit_length() - 1

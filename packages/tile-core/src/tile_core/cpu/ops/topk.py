@@ -9,7 +9,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt
 from tile_core.cpu.isa import Isa
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, Reject, TargetCall, Variant
 from tile_core.numerics.order_keys import key_type
@@ -40,7 +40,7 @@ class LaneTopK(Variant):
 
     def accepts(self, call: TargetCall, ctx: Context) -> Accept | Reject:
         """Accept the last dimension, if rows are long enough."""
-        src, dim = call.args[0], int(call.attrs["dims"][0])
+        src, dim = call.args[0], int(call.attrs[attributes.DIMS][0])
         if ctx.options is not None and ctx.options.generic:
             return Reject("the option generic requires plain loops")
         if dim != len(src.extents) - 1:
@@ -63,8 +63,8 @@ class LaneTopK(Variant):
 
 
 def _row(call: TargetCall, lanes: int, others: tuple[Expr, ...]) -> Stmt:
-    src, dim, largest = call.args[0], int(call.attrs["dims"][0]), bool(call.attrs["largest"])
-    extent, results = int(src.extents[dim]), int(call.args[1].extents[int(call.attrs["dims"][1])])
+    src, dim, largest = call.args[0], int(call.attrs[attributes.DIMS][0]), bool(call.attrs[attributes.LARGEST])
+    extent, results = int(src.extents[dim]), int(call.args[1].extents[int(call.attrs[attributes.DIMS][1])])
     kind = key_type(src.dtype)
     chains = _CHAINS
     while chains > 1 and lanes * chains > extent:

@@ -22,8 +22,9 @@ from tile_core.compat.types import Array
 
 _RESET = "_ZN3tvm7runtime9threading15ResetThreadPoolEv"  # tvm::runtime::threading::ResetThreadPool()
 
-# Identifiers of the threads that have a pool.
+# Identifiers of the threads that have a pool; with _ANY among them, all threads may.
 _owners: set[int] = set()
+_ANY = -1
 
 
 def parallel(entry: Callable[..., object]) -> Callable[..., object]:
@@ -38,8 +39,18 @@ def parallel(entry: Callable[..., object]) -> Callable[..., object]:
     return launch
 
 
+def expect_any_thread() -> None:
+    """Expect a pool in every thread: machine code is launched without Python from now on."""
+    _register()
+    _owners.add(_ANY)
+
+
+def _owns(thread: int) -> bool:
+    return thread in _owners or _ANY in _owners
+
+
 def _before() -> None:
-    if threading.get_ident() in _owners:
+    if _owns(threading.get_ident()):
         library = _library()
         # Each thread of the pool meets the others once: nothing is computed.
         library.TVMBackendParallelLaunch(ctypes.cast(library.TVMBackendParallelBarrier, ctypes.c_void_p), None, 0)
@@ -47,8 +58,8 @@ def _before() -> None:
 
 def _in_child() -> None:
     me = threading.get_ident()
-    forked = me in _owners
-    _owners.clear()
+    forked = _owns(me)
+    _owners.intersection_update({_ANY})
     if not forked:
         return
     _owners.add(me)

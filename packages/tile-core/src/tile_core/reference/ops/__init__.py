@@ -13,9 +13,9 @@ import numpy as np
 
 from tile_core.compat.types import Array, Stmt
 from tile_core.errors.execution import NoReferenceMeaning
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.calls import BARRIER_CALLS
-from tile_core.ops.base import COMPLETED, COMPLETES, COUNTED, OpCall, View
+from tile_core.ops.base import COMPLETED, COUNTED, OpCall, View
 from tile_core.ops.registry import OPS
 from tile_core.reference.expressions import compile_expression
 from tile_core.reference.ops import atomics, debug, moves, products, reductions, windows
@@ -53,11 +53,11 @@ def compile_op(s: Stmt, scope: CompileScope) -> Statement:
     if name not in OPS:
         raise NoReferenceMeaning(what=f"T.{name}", where=scope.where)
     call = OpCall.decode(s)
-    if name in COUNTED or COMPLETES in call.attrs:
+    if name in COUNTED or attributes.COMPLETES in call.attrs:
         # A barrier that counts its bytes, or at which it arrives, changes nothing.
         call = replace(call, args=call.args[: (COUNTED | COMPLETED)[name]])
     if name == "gemm_sp":
-        call = replace(call, attrs={**call.attrs, "origins": scope.origins(call.args[1])})
+        call = replace(call, attrs={**call.attrs, attributes.ORIGINS: scope.origins(call.args[1])})
     return _Op(call, scope).run
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from tile_core.compat.types import Array
 from tile_core.dtypes import DTYPES
 from tile_core.errors.execution import ReadUnwritten
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ops.atomic import COMBINED_AS
 from tile_core.ops.base import OpCall, View
 from tile_core.reference import access, extremes
@@ -34,7 +34,7 @@ def compile_atomic(call: OpCall, scope: CompileScope) -> Expression:
     """Return the function of an atomic call; its value is the element's old value."""
     dst = RegionOperand(call.args[0], scope)
     where, types = scope.where, [a.dtype if isinstance(a, View) else nodes.dtype_of(a) for a in call.args]
-    order = str(call.attrs.get("order", "relaxed"))
+    order = str(call.attrs.get(attributes.ORDER, "relaxed"))
     scope.ordered |= order != "relaxed"
     if call.name in ("atomic_load", "atomic_store"):
         if call.name == "atomic_load":
@@ -47,7 +47,7 @@ def compile_atomic(call: OpCall, scope: CompileScope) -> Expression:
 
         return store
     shape = tuple(int(e) for e in call.args[0].extents)
-    kind = COMBINED_AS.get(str(call.attrs["kind"]), str(call.attrs["kind"]))
+    kind = COMBINED_AS.get(str(call.attrs[attributes.KIND]), str(call.attrs[attributes.KIND]))
     source = RegionOperand(call.args[1], scope) if isinstance(call.args[1], View) else None
     value = None if source is not None else compile_expression(call.args[1], scope)
     vector = call.args[1].extents if source is not None else ()

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tile_core.compat.types import Array
-from tile_core.errors.launch import DeviceAssertFailed
-from tile_core.ir import nodes
+from tile_core.compat.types import Array, Operand
+from tile_core.errors.launch import DeviceAssertFailed, asserted
+from tile_core.ir import attributes, nodes
 from tile_core.ops.base import OpCall, View
 from tile_core.reference.elements import decode
 from tile_core.reference.expressions import compile_expression
@@ -23,27 +23,50 @@ __all__ = ["compile_debug"]
 
 def compile_debug(call: OpCall, scope: CompileScope) -> Statement:
     """Return the function of a print, kept in the state, or of an assertion."""
-    where = scope.where
+    where, threads = scope.where, scope.threads
+    count = int(call.attrs.get(attributes.LOCATED, 0))
+    parts = [_operand(a, scope) for a in call.args]
+    before = str(call.attrs.get(attributes.AT, ""))
+
+    def located(state: State, lane: int) -> str:
+        text = before.format(*(_text(part, dtype, state, lane) for part, dtype in parts[:count]))
+        return f"{text}, thread {_thread(state, lane)}" if threads and text else text
+
     if call.name == "device_assert":
-        condition = compile_expression(call.args[0], scope)
+        condition, _ = parts[count]
 
         def check(state: State) -> None:
-            holds = np.broadcast_to(condition(state), state.count)
-            if not holds[state.active()].all():
-                raise DeviceAssertFailed(message=str(call.attrs["message"]), where=where)
+            active = state.active()
+            bad = active[~np.broadcast_to(condition(state), state.count)[active]]
+            if len(bad):
+                at = located(state, int(bad[0]))
+                raise DeviceAssertFailed(message=asserted(str(call.attrs[attributes.MESSAGE]), at), where=where)
 
         return check
-    parts = [
-        (RegionOperand(a, scope), a.dtype) if isinstance(a, View) else (compile_expression(a, scope), nodes.dtype_of(a))
-        for a in call.args
-    ]
 
     def show(state: State) -> None:
-        for lane in state.active():
-            texts = [_text(part, dtype, state, int(lane)) for part, dtype in parts]
-            state.printed.append(str(call.attrs["format"]).format(*texts))
+        for lane in map(int, state.active()):
+            at = located(state, lane)
+            text = str(call.attrs[attributes.FORMAT]).format(
+                *(_text(p, dtype, state, lane) for p, dtype in parts[count:])
+            )
+            state.printed.append(f"{at}: {text}" if at else text)
 
     return show
+
+
+def _operand(a: Operand, scope: CompileScope) -> tuple[Any, str]:
+    return (
+        (RegionOperand(a, scope), a.dtype) if isinstance(a, View) else (compile_expression(a, scope), nodes.dtype_of(a))
+    )
+
+
+def _thread(state: State, lane: int) -> int:
+    """Return the thread of a lane, which may be one of its iterations."""
+    lanes = state.lanes
+    while lanes.parent is not None:
+        lane, lanes = 0 if lanes.index is None else int(lanes.index[lane]), lanes.parent
+    return lane
 
 
 def _text(part: Any, dtype: str, state: State, lane: int) -> Array:

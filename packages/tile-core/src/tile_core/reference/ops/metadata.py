@@ -10,6 +10,7 @@ import numpy as np
 from tile_core.compat.types import Array
 from tile_core.dtypes import DTYPES
 from tile_core.errors.execution import UndefinedMetadata
+from tile_core.ir.attributes import ORIGINS, TRANSPOSE_E
 from tile_core.ops.held_codes import LEGAL_NIBBLES, METADATA
 
 if TYPE_CHECKING:
@@ -40,13 +41,13 @@ def refuse_illegal(call: BoundCall, words: Array, nibbles: Array, values: Array,
     legal |= (nibbles == 0) & ((values[:, 1::2] == 0) if group == 4 else True)
     if legal.all():
         return
-    e, turned = call.args[1], bool(call.attrs["transpose_E"])
+    e, turned = call.args[1], bool(call.attrs[TRANSPOSE_E])
     row, at = (int(i) for i in np.argwhere(~legal)[0])
     bits, column = int(nibbles[row, at]), at // (DTYPES[e.dtype].bits // 4)
     both = f"{bits & 3} and {bits >> 2}"
     inside = (column, row) if turned else (row, column)
     raise UndefinedMetadata(
-        location=_word_location(e, inside, bits and words[row, column], call.attrs["origins"]),
+        location=_word_location(e, inside, bits and words[row, column], call.attrs[ORIGINS]),
         bits=f"{bits:#06b}", group=at, row=row, first=group * at, last=group * (at + 1) - 1,
         found=f"elements {both}" if group == 4 else f"halves of elements {both}", where=call.where,
     )  # fmt: skip

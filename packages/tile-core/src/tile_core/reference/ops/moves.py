@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tile_core.ir.attributes import ROUND, SRC_DIMS
 from tile_core.reference.elements import nothing, round_tfloat32
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def copy(call: BoundCall) -> None:
     src, dst = call.args
     needed = None if dst.whole else dst.exists().reshape(src.extents)
     values = src.read(needed)
-    if call.attrs.get("round") is not None:
+    if call.attrs.get(ROUND) is not None:
         values = dst.state.flushed(round_tfloat32(dst.state.flushed(values, src.dtype), src.dtype), dst.dtype)
     else:
         values = dst.state.converted(values, src.dtype, dst.dtype)
@@ -36,7 +37,7 @@ def fill(call: BoundCall) -> None:
 def transpose(call: BoundCall) -> None:
     """``dst[..., j, i] = src[..., i, j]``."""
     src, dst = call.args
-    shape = [src.extents[int(d)] for d in call.attrs["src_dims"]]
+    shape = [src.extents[int(d)] for d in call.attrs[SRC_DIMS]]
     values = np.swapaxes(src.numbers(dst.dtype).reshape(shape), -1, -2)
     dst.write(values.reshape(dst.extents))
 

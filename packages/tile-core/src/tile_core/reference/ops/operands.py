@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tile_core.compat.types import Array, Attrs
+from tile_core.compat.types import Array
 from tile_core.errors.base import Where
+from tile_core.ir.attributes import Attrs
 from tile_core.ops.base import View
 from tile_core.records import dataclass
 from tile_core.reference.expressions import compile_expression

@@ -8,6 +8,7 @@ import numpy as np
 
 from tile_core.compat.types import Array
 from tile_core.dtypes import DTYPES
+from tile_core.ir.attributes import BLOCK, GROUP, TRANSPOSE_A, TRANSPOSE_B, TRANSPOSE_E, TYPES
 from tile_core.reference.elements import convert, decode
 from tile_core.reference.ops.metadata import matrix_dims, refuse_illegal
 
@@ -21,18 +22,18 @@ __all__ = ["gemm", "gemm_scaled", "gemm_sp"]
 def gemm(call: BoundCall) -> None:
     """``C = (clear ? 0 : C) + A @ B``."""
     a, b, c, clear = call.args
-    left = _matrix(a, a.state.flushed(a.read(), a.dtype), bool(call.attrs["transpose_A"]))
-    right = _matrix(b, b.state.flushed(b.read(), b.dtype), bool(call.attrs["transpose_B"]))
+    left = _matrix(a, a.state.flushed(a.read(), a.dtype), bool(call.attrs[TRANSPOSE_A]))
+    right = _matrix(b, b.state.flushed(b.read(), b.dtype), bool(call.attrs[TRANSPOSE_B]))
     _accumulate(c, _wide(left, a.dtype), _wide(right, b.dtype), bool(clear))
 
 
 def gemm_sp(call: BoundCall) -> None:
     """``C = (clear ? 0 : C) + decompress(A, E) @ B``."""
     a, e, b, c, clear = call.args
-    left = _matrix(a, a.state.flushed(a.read(), a.dtype), bool(call.attrs["transpose_A"]))
-    codes = _matrix(e, e.read(), bool(call.attrs["transpose_E"]))
-    right = _matrix(b, b.state.flushed(b.read(), b.dtype), bool(call.attrs["transpose_B"]))
-    group, values = int(call.attrs["group"]), _wide(left, a.dtype)
+    left = _matrix(a, a.state.flushed(a.read(), a.dtype), bool(call.attrs[TRANSPOSE_A]))
+    codes = _matrix(e, e.read(), bool(call.attrs[TRANSPOSE_E]))
+    right = _matrix(b, b.state.flushed(b.read(), b.dtype), bool(call.attrs[TRANSPOSE_B]))
+    group, values = int(call.attrs[GROUP]), _wide(left, a.dtype)
     nibbles = _nibbles(codes, DTYPES[e.dtype].bits // 4)
     refuse_illegal(call, codes, nibbles, values, group)
     kept = _kept(nibbles, group)
@@ -46,12 +47,12 @@ def gemm_scaled(call: BoundCall) -> None:
     """Execute a product with block scales: ``C += (A * A_scale) @ (B * B_scale)``."""
     a, a_scale, b, b_scale, c, clear = call.args
     scaled = []
-    transposed = bool(call.attrs["transpose_A"]), not call.attrs["transpose_B"]
-    types = call.attrs["types"][0], call.attrs["types"][2]
+    transposed = bool(call.attrs[TRANSPOSE_A]), not call.attrs[TRANSPOSE_B]
+    types = call.attrs[TYPES][0], call.attrs[TYPES][2]
     for x, scale, turned, dtype in zip((a, b), (a_scale, b_scale), transposed, types, strict=True):
         lines = _elements(x, str(dtype), turned)
         factors = c.state.flushed(np.abs(_wide(_matrix(scale, scale.read(), turned), scale.dtype)), "float32")
-        wide = np.repeat(factors, int(call.attrs["block"]), axis=1)
+        wide = np.repeat(factors, int(call.attrs[BLOCK]), axis=1)
         scales_products = c.state.shaker is not None and c.state.shaker.scales_products
         scaled.append(lines * wide if scales_products else c.state.flushed(lines * wide, "float32"))
     _accumulate(c, scaled[0], scaled[1].T, bool(clear))

@@ -8,6 +8,7 @@ import numpy as np
 
 from tile_core.compat.types import Array
 from tile_core.dtypes import DTYPES
+from tile_core.ir.attributes import CLEAR, DIM, KIND, NAN_PROPAGATE, REVERSE
 from tile_core.reference import extremes
 from tile_core.reference.elements import convert, holder
 from tile_core.reference.parallel import BITS
@@ -21,7 +22,7 @@ __all__ = ["reduce", "scan"]
 def reduce(call: BoundCall) -> None:
     """``dst = combine over k of src[.., k, ..]``, and ``dst`` itself without ``clear``."""
     src, dst = call.args
-    kind, dim, nan = str(call.attrs["kind"]), int(call.attrs["dim"]), bool(call.attrs["nan_propagate"])
+    kind, dim, nan = str(call.attrs[KIND]), int(call.attrs[DIM]), bool(call.attrs[NAN_PROPAGATE])
     acc = "float32" if dst.dtype in ("float16", "bfloat16") else dst.dtype
     x = src.state.flushed(src.numbers(acc), acc)
     if kind in ("any", "all"):
@@ -29,7 +30,7 @@ def reduce(call: BoundCall) -> None:
         return
     if kind.startswith("abs") and holder(acc).kind in "if":
         x = np.abs(x)
-    if not call.attrs["clear"]:
+    if not call.attrs[CLEAR]:
         before = dst.state.flushed(dst.numbers(acc), acc)
         shape = [1 if d == dim else e for d, e in enumerate(src.extents)]
         x = np.concatenate([np.reshape(before, shape), x], axis=dim)
@@ -48,10 +49,10 @@ def reduce(call: BoundCall) -> None:
 def scan(call: BoundCall) -> None:
     """Execute a scan: ``dst[.., i, ..]`` combines ``src[.., k, ..]`` for ``k <= i``."""
     src, dst = call.args
-    kind, dim, nan = str(call.attrs["kind"]), int(call.attrs["dim"]), bool(call.attrs["nan_propagate"])
+    kind, dim, nan = str(call.attrs[KIND]), int(call.attrs[DIM]), bool(call.attrs[NAN_PROPAGATE])
     acc = "float32" if dst.dtype in ("float16", "bfloat16") else dst.dtype
     x = src.state.flushed(src.numbers(acc), acc)
-    x = np.flip(x, dim) if call.attrs["reverse"] else x
+    x = np.flip(x, dim) if call.attrs[REVERSE] else x
     if kind == "max":
         result = extremes.accumulate("max", x, dim, nan)
         result = np.where(np.isnan(result), -np.inf, result) if x.dtype.kind == "f" and not nan else result
@@ -63,7 +64,7 @@ def scan(call: BoundCall) -> None:
         result = np.add.accumulate(x, axis=dim, dtype=np.float64 if x.dtype.kind == "f" else x.dtype)
         if dst.state.shaker is not None and x.dtype.kind == "f":
             result = dst.state.shaker.shaken(result, np.add.accumulate(np.abs(x), axis=dim, dtype=np.float64), acc)
-    result = np.flip(result, dim) if call.attrs["reverse"] else result
+    result = np.flip(result, dim) if call.attrs[REVERSE] else result
     result = dst.state.flushed(result.astype(holder(acc)), acc)
     dst.write(dst.state.converted(result, acc, dst.dtype).reshape(dst.extents))
 
@@ -72,7 +73,7 @@ def _truths(call: BoundCall, kind: str, dim: int) -> None:
     """Whether some or all elements are not zero; codes of floats are decoded first."""
     src, dst = call.args
     found = src.numbers("float64" if DTYPES[src.dtype].is_float else src.dtype) != 0
-    if not call.attrs["clear"]:
+    if not call.attrs[CLEAR]:
         shape = [1 if d == dim else e for d, e in enumerate(src.extents)]
         found = np.concatenate([np.reshape(dst.numbers(dst.dtype) != 0, shape), found], axis=dim)
     result = found.any(axis=dim) if kind == "any" else found.all(axis=dim)

@@ -92,9 +92,13 @@ class MemoryRegion:
         else:
             values = memory.block[self.inside]
         if self.whole:
-            return np.array(values).reshape(self.extents)
-        result = np.full(self.extents, fill(self.state, self.number), memory.kind)
-        result[self.part] = values
+            result = np.array(values).reshape(self.extents)
+        else:
+            result = np.full(self.extents, fill(self.state, self.number), memory.kind)
+            result[self.part] = values
+        observer = self.state.observer
+        if observer is not None and observer.tracker is not None:
+            observer.tracker.read(result, self.dtype)
         return result
 
     def pick(self, indices: tuple[Array, ...], needed: Array) -> Array:
@@ -123,6 +127,9 @@ class MemoryRegion:
         self._check_bounds("written")
         memory, values = self.memory, np.broadcast_to(values, self.extents)[self.part]
         self._compare("write", values)
+        observer = self.state.observer
+        if observer is not None and observer.tracker is not None:
+            observer.tracker.write(self, values)
         if memory.table is not None:
             memory.flat[memory.table.reshape(memory.shape)[self.inside]] = values
         else:

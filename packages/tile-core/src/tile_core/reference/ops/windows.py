@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tile_core.ir.attributes import DILATION, KERNEL, PAD, STRIDE
 from tile_core.reference.elements import nothing
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ __all__ = ["im2col"]
 def im2col(call: BoundCall) -> None:
     """Execute im2col: ``col[i, j]`` is a pixel's input for a filter element, zero outside."""
     img, col, first_pixel, first_element = call.args
-    kernel, stride, dilation, pad = (int(call.attrs[k]) for k in ("kernel", "stride", "dilation", "pad"))
+    kernel, stride, dilation, pad = (int(call.attrs[k]) for k in (KERNEL, STRIDE, DILATION, PAD))
     _, height, width, channels = img.extents
     reach = dilation * (kernel - 1) + 1
     out_h, out_w = (height + 2 * pad - reach) // stride + 1, (width + 2 * pad - reach) // stride + 1

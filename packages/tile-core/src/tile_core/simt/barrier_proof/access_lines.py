@@ -9,6 +9,7 @@ from typing import Any
 from tile_core.compat import structural
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Stmt
+from tile_core.ir.attributes import NAME
 from tile_core.ir.visit import loads_of
 from tile_core.simt.barrier_proof.accesses import Address, AsyncAccesses, is_product
 from tile_core.simt.barrier_proof.expressions import EmittedValue, Untranslated, sum_of
@@ -38,7 +39,7 @@ class AccessLines:
     def instruction(self, s: Stmt, call: Call, given: Sequence[Address]) -> list[EmittedLine]:
         """Translate an instruction without a barrier."""
         lines = [self.tensor(access) for access in self.instructions.tensor(call)]
-        return [*lines, *self.access_memory(s, str(call.attrs["name"]), given)]
+        return [*lines, *self.access_memory(s, str(call.attrs[NAME]), given)]
 
     def tensor(self, access: TensorAccess) -> EmittedLine:
         """Return the access to columns of tensor memory."""

@@ -11,10 +11,9 @@ from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Stmt
 from tile_core.dtypes import DTYPES
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.records import dataclass
 from tile_core.simt.barrier_proof.instructions import AsyncInstructions
-from tile_core.simt.memory.arena import OFFSET
 
 PRODUCTS = "products"
 """What reads of products last until, if no other end is given."""
@@ -49,13 +48,13 @@ class Address(NamedTuple):
 def address_of(call: Call) -> Address:
     """Return the data of an address."""
     load, attrs = structural.items(call.args)[0], call.attrs._dict()
-    until, proxy = str(structural.entry(attrs, "until", "")), structural.entry(attrs, "proxy")
+    until, proxy = str(structural.entry(attrs, attributes.UNTIL, "")), structural.entry(attrs, attributes.PROXY)
     index = next(iter(structural.items(load.indices)), nodes.int_const(0))
     return Address(
         load.source,
         structural.identity(load.source),
         index,
-        str(structural.entry(attrs, "access")),
+        str(structural.entry(attrs, attributes.ACCESS)),
         until,
         proxy is not None,
     )
@@ -154,7 +153,7 @@ class AsyncAccesses:
 
     def add(self, call: Call, instructions: AsyncInstructions) -> None:
         """Note the accesses of an instruction."""
-        name, given = str(call.attrs["name"]), addresses_of(call)
+        name, given = str(call.attrs[attributes.NAME]), addresses_of(call)
         if name in instructions.commits:
             self.groups.append(name)
         if name in instructions.tensor_allocates:
@@ -183,12 +182,12 @@ def async_accesses(body: Stmt, instructions: AsyncInstructions, rings: Collectio
         if not nodes.scope_of(s.buffer).startswith("shared"):
             continue
         shape, name = nodes.shape_of(s.buffer), str(s.buffer.name)
-        first = structural.entry(s.annotations, OFFSET)
+        first = structural.entry(s.annotations, attributes.OFFSET)
         if first is not None:
             size = prod(map(int, shape)) * DTYPES[nodes.element_type(s.buffer)].bits // 8
             found.bytes[name] = int(first), int(first) + max(size, 1) - 1
         if name in rings:
-            slots = int(nodes.as_int(structural.entry(s.annotations, "tile.shape", shape)[0]))
+            slots = int(nodes.as_int(structural.entry(s.annotations, attributes.SHAPE, shape)[0]))
             found.rings[structural.identity(s.buffer)] = name, prod(map(int, shape)) // slots
     for call in structural.collect(body, ir.Call):
         name = structural.op_name(call)

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import product
 from math import gcd
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tile_core.errors.lowering import UnprovenBarriers
 from tile_core.ir import nodes
@@ -18,10 +18,7 @@ from tile_core.simt.barrier_proof.expressions import Untranslated
 from tile_core.simt.barrier_proof.instructions import AsyncInstructions
 from tile_core.simt.barrier_proof.translation import Translated, translate
 from tile_core.simt.barrier_proof.warp_classes import WarpClasses
-from tile_core.simt.notes import BLOCK, GRID, PIPELINE
-
-if TYPE_CHECKING:
-    from tile_core.passes.spine import Plan
+from tile_core.simt.kernel_plan import KernelPlan
 
 #: Trip counts, the largest value of a symbol that is tried for them, and executions at most.
 _COUNTS = (0, 1, 2, 3, 4, 5, 8)
@@ -34,7 +31,7 @@ _DIFFERENT = (3, 1 << 13)
 _UNFORESEEN = (ArithmeticError, AttributeError, LookupError, NameError, RecursionError, TypeError, ValueError)
 
 
-def check_emitted(plan: Plan, instructions: AsyncInstructions) -> str:
+def check_emitted(plan: KernelPlan, instructions: AsyncInstructions) -> str:
     """Check a kernel as it is printed; return a reason if it is not covered.
 
     Raises
@@ -43,13 +40,13 @@ def check_emitted(plan: Plan, instructions: AsyncInstructions) -> str:
         If it is wrong.
     """
     try:
-        rings = {r.name for x in plan[PIPELINE].loops if x.schedule is not None for r in x.schedule.rings}
-        kernel = translate(plan.body, instructions, plan[BLOCK].count, rings)
+        rings = {r.name for x in plan.pipeline.loops if x.schedule is not None for r in x.schedule.rings}
+        kernel = translate(plan.body, instructions, plan.block.count, rings)
         if kernel is None:
             return ""
         cluster = cluster_of(plan.program.attrs)
-        grid = tuple(n if isinstance(n, int) else 0 for n in map(nodes.as_int, plan[GRID].extents))
-        found = _found(kernel, plan[BLOCK].count, tuple(cluster), grid)
+        grid = tuple(n if isinstance(n, int) else 0 for n in map(nodes.as_int, plan.grid.extents))
+        found = _found(kernel, plan.block.count, tuple(cluster), grid)
     except Untranslated as e:
         return str(e)
     except _UNFORESEEN as e:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Node
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.simt.barrier_proof.instructions import AsyncInstructions
 
 _NONE: frozenset[str] = frozenset()
@@ -149,7 +149,7 @@ class Expressions:
             axis = f"block{nodes.as_int(args[0])}"
             return EmittedValue(axis, frozenset({axis}))
         if name == "tile.instruction":
-            function = str(e.attrs["name"])
+            function = str(e.attrs[attributes.NAME])
             if function in self.instructions.elects:
                 text = "(tid % 32 == 0)"
                 return EmittedValue(text, of_thread=True, atoms=frozenset({text}))

@@ -15,7 +15,7 @@ from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Call, Expr, Node, Stmt
 from tile_core.dtypes import DTYPES
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.records import dataclass
 from tile_core.simt.barrier_proof.access_lines import AccessLines
 from tile_core.simt.barrier_proof.accesses import (
@@ -206,7 +206,7 @@ class Translation:
         buffer = s.buffer
         key = structural.identity(buffer)
         if self.uses.has(key):
-            shape = structural.entry(s.annotations, "tile.shape")
+            shape = structural.entry(s.annotations, attributes.SHAPE)
             given = buffer.shape if shape is None else shape
             self.memory.shapes[key] = [int(nodes.as_int(n)) for n in given]
         elif nodes.shape_of(buffer) == [1] and nodes.scope_of(buffer).startswith("local"):
@@ -361,7 +361,7 @@ class Translation:
         if name == "tile.async_wait":
             return [EmittedLine(f"x.settle({calls.UNTIL_GROUP!r}, {int(nodes.as_int(args[0]))})", level=Level.WAITS)]
         if name == "tile.cluster_arrive":
-            relaxed = calls.RELAXED in call.attrs
+            relaxed = attributes.RELAXED in call.attrs
             return [EmittedLine(f"x.cluster_arrive({relaxed})", level=Level.WAITS)]
         if name == "tile.cluster_wait":
             return [EmittedLine("while not x.cluster_wait(): yield", level=Level.WAITS)]
@@ -383,7 +383,7 @@ class Translation:
 
     def instruction(self, s: Stmt, call: Call, args: list[Any]) -> list[EmittedLine]:
         """Translate an instruction."""
-        known, name = self.instructions, str(call.attrs["name"])
+        known, name = self.instructions, str(call.attrs[attributes.NAME])
         if name in known.commits:
             return [EmittedLine(f"x.commit({known.commits[name]!r})", level=Level.WAITS)]
         if name in known.waits:

@@ -8,7 +8,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.errors.ops import DivergentBarrier
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.visit import substitute, uses_var, with_bodies
 from tile_core.simt.barriers.program_points import FENCE_GLOBAL, FENCE_INIT, FENCE_PROXY, ProgramPoint
 from tile_core.simt.role_threads import role_of
@@ -187,7 +187,7 @@ def _two_steps(s: Stmt, barrier: Stmt) -> list[Stmt]:
             tirx.BufferStore(s.buffer, var, list(s.indices), s.span),
         ]
     target, source = s.value.args
-    size = int(nodes.as_int(s.value.attrs["bytes"]))
+    size = int(nodes.as_int(s.value.attrs[attributes.BYTES]))
     count = max(1, size // max(1, _bytes(source.source)))
     held, allocate = nodes.alloc([count], nodes.element_type(source.source), f"{target.source.name}_kept", "local")
     zero = nodes.int_const(0)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.analysis.affine import linear_form
 from tile_core.analysis.index_evaluation import Unknown, evaluate
-from tile_core.analysis.proofs import linear_parts
 from tile_core.analysis.uniformity import Varying
 from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir
@@ -166,11 +166,8 @@ class Owners:
 def _same_terms(ia: Sequence[Expr], ib: Sequence[Expr], v: Var) -> bool:
     """Whether a variable adds the same term to the indices on both sides."""
     for a, b in zip(ia, ib, strict=True):
-        first, second = (linear_parts(e, [v]) for e in (a, b))
-        if not first or not second:
-            return False
-        one, two = nodes.as_int(first[0]), nodes.as_int(second[0])
-        if not isinstance(one, int) or not isinstance(two, int) or one != two:
+        one, two = (linear_form(e, [v]) for e in (a, b))
+        if one is None or two is None or one.steps != two.steps:
             return False
     return True
 

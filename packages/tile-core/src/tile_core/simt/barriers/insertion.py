@@ -20,7 +20,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Stmt
 from tile_core.errors import Where
 from tile_core.errors.ops import DivergentBarrier, NotWaitedFor
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.visit import annotation
 from tile_core.records import dataclass
 from tile_core.simt.barriers.branch_splitting import BarrierWriter
@@ -344,7 +344,7 @@ class _Flow:
             out, left, again = self.body(p, state | carried)
             ends = [out, *(s for _, s in again)]
             new = _past(frozenset().union(*ends), p, bounds)
-            after = frozenset(a for a in new if a.shared) if annotation(p.stmt, nodes.BLOCKS) else new
+            after = frozenset(a for a in new if a.shared) if annotation(p.stmt, attributes.OVER_BLOCKS) else new
             if self.count != count:
                 carried = _NOTHING
             elif after <= carried:

@@ -10,6 +10,7 @@ from tile_core.compat.structural import attribute, item, op_name
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Call, Stmt
 from tile_core.ir import calls, nodes
+from tile_core.ir.attributes import ACCESS, AFTER_READS, MANAGED, PROXY
 from tile_core.ir.visit import StmtRewriter, collect
 
 
@@ -26,7 +27,7 @@ class _Fences(StmtRewriter):
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
         outer = self.fenced, self.writes
-        if s.attr_key == calls.MANAGED and not self.fenced:
+        if s.attr_key == MANAGED and not self.fenced:
             self.fenced, self.writes = _fenced(s.body), True
         new = super().visit_AttrStmt(s)
         self.fenced, self.writes = outer
@@ -47,15 +48,15 @@ class _Fences(StmtRewriter):
 def _is_barrier(call: Call) -> bool:
     """Whether a call is a barrier after which threads observe earlier writes."""
     if nodes.is_tile_call(call, "sync_threads"):
-        return not (call.attrs and call.attrs.get(calls.AFTER_READS))
+        return not (call.attrs and call.attrs.get(AFTER_READS))
     return nodes.is_tile_call(call, "sync_part")
 
 
 def _fenced(body: Stmt) -> set[BufferVar]:
     """Return the buffers that threads write and that asynchronous instructions access."""
     addresses = [c for c in collect(body, ir.Call) if op_name(c) == "tile.address"]
-    read = {_buffer(p) for p in addresses if _proxy(p) and str(attribute(p, "access")) == "r" and _is_shared(p)}
-    written = {_buffer(p) for p in addresses if _proxy(p) and str(attribute(p, "access")) == "w"}
+    read = {_buffer(p) for p in addresses if _proxy(p) and str(attribute(p, ACCESS)) == "r" and _is_shared(p)}
+    written = {_buffer(p) for p in addresses if _proxy(p) and str(attribute(p, ACCESS)) == "w"}
     return (read - written) | (_stored(body) & (read | written))
 
 
@@ -66,7 +67,7 @@ def _stored(body: Stmt) -> set[BufferVar]:
         name = op_name(call)
         if name == "tile.move":
             found.add(call.args[0].source)
-        elif name == "tile.address" and not _proxy(call) and str(attribute(call, "access")) != "r":
+        elif name == "tile.address" and not _proxy(call) and str(attribute(call, ACCESS)) != "r":
             found.add(_buffer(call))
     return found
 
@@ -80,4 +81,4 @@ def _is_shared(address: Call) -> bool:
 
 
 def _proxy(address: Call) -> str:
-    return str(attribute(address, "proxy", ""))
+    return str(attribute(address, PROXY, ""))

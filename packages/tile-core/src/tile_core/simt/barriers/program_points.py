@@ -10,7 +10,7 @@ from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Call, Expr, Stmt
 from tile_core.errors.ops import DivergentBarrier
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import StmtRewriter, loads_of, replace_for, role
 from tile_core.records import dataclass
 from tile_core.simt.barriers.shared_accesses import Accesses, Awaited, SharedAccess, bounds_of, is_unordered
@@ -164,7 +164,7 @@ def with_bounds_bound(body: Stmt) -> Stmt:
 
 class _BindBounds(StmtRewriter):
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
-        return s if s.attr_key == calls.STEP else super().visit_AttrStmt(s)
+        return s if s.attr_key == attributes.STEP else super().visit_AttrStmt(s)
 
     def visit_For(self, s: Stmt) -> Stmt:
         if is_unordered(s):
@@ -189,5 +189,5 @@ _WHAT = {"for": "a loop whose threads meet inside", "while": "a while loop whose
 
 def _is_barrier(e: Call) -> bool:
     if nodes.is_tile_call(e, "cluster_arrive"):
-        return bool(e.attrs and e.attrs.get(calls.MEETS))
+        return bool(e.attrs and e.attrs.get(attributes.MEETS))
     return nodes.is_tile_call(e, "sync_threads") or nodes.is_tile_call(e, "sync_warp")

@@ -8,18 +8,18 @@ from math import gcd, prod
 from typing import Any
 
 from tile_core.analysis.accesses import Access
+from tile_core.analysis.affine import linear_form
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.analysis.flow import Flow
 from tile_core.analysis.point import Point, is_grid
-from tile_core.analysis.proofs import linear_parts
 from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.visit import collect, role, substitute, variables
 from tile_core.records import dataclass
-from tile_core.simt.memory.arena import OFFSET, listed
+from tile_core.simt.memory.arena import listed
 from tile_core.simt.memory.shared_layouts import packed_buffers
 from tile_core.simt.role_threads import role_of
 
@@ -284,7 +284,7 @@ class Accesses:
         self.bases = {b: flow.root(b) for b in (*(a.buffer for a in allocs), *flow.roots)}
         for alloc in allocs:
             if nodes.scope_of(alloc.buffer) == "shared":
-                offset = (alloc.annotations or {}).get(OFFSET)
+                offset = (alloc.annotations or {}).get(attributes.OFFSET)
                 space = identity(alloc.buffer) if offset is None else "shared"
                 self._locate(alloc.buffer, space, 0 if offset is None else int(nodes.as_int(offset)))
         for view, base in flow.roots.items():
@@ -329,7 +329,7 @@ class Accesses:
             return [self._access(a, unit)]
         if a.how == "move":
             assert a.call is not None
-            return [self._access(a, unit, int(nodes.as_int(a.call.attrs["bytes"])))]
+            return [self._access(a, unit, int(nodes.as_int(a.call.attrs[attributes.BYTES])))]
         atomic = _is_atomic(a.call)
         if a.how != "address":
             return [replace(self._access(a, unit), indices=None, atomic=atomic, moved={})]
@@ -343,7 +343,7 @@ class Accesses:
         found = self._access(a, unit)
         if until in _STORES:
             ended = Awaited(until, (), 0 if a.point.role is None else role_of(a.point.role).first)
-        box = tuple(int(nodes.as_int(n)) for n in a.operand.attrs.get("box", ()))
+        box = tuple(int(nodes.as_int(n)) for n in a.operand.attrs.get(attributes.BOX, ()))
         if box:
             found = replace(found, box=box, corner=found.indices, once=self._once(a, box), moved={})
         return [replace(found, indices=None, atomic=atomic, proxy=proxy, until=ended, moved={})]
@@ -359,11 +359,10 @@ class Accesses:
         inner = set(own).union(*(self.opaque(p) for p in loops))
         for var in own:
             for d in free:
-                parts = linear_parts(indices[d], [var])
-                by = nodes.as_int(parts[0]) if parts else None
-                if not isinstance(by, int) or abs(by) < box[d] or collect(parts[1], ir.TensorLoad):
+                form = linear_form(indices[d], [var])
+                if form is None or abs(form.steps[0]) < box[d] or collect(form.rest, ir.TensorLoad):
                     continue
-                if not variables(parts[1]) & inner:
+                if not variables(form.rest) & inner:
                     free.remove(d)
                     break
             else:
@@ -413,7 +412,7 @@ class Accesses:
 
     def managed(self, p: Point) -> set[BufferVar]:
         """Return the buffers that a managed region orders; none for other statements."""
-        if p.kind != "mark" or p.stmt.attr_key != calls.MANAGED:
+        if p.kind != "mark" or p.stmt.attr_key != attributes.MANAGED:
             return set()
         if p not in self._managed:
             self._managed[p] = listed(p.stmt.node, self.bases)
@@ -426,7 +425,7 @@ class Accesses:
         objects = [
             a.args[0]
             for a in (instruction.args if instruction is not None else ())
-            if nodes.is_tile_call(a, "address") and str(a.attrs["access"]) == "a"
+            if nodes.is_tile_call(a, "address") and str(a.attrs[attributes.ACCESS]) == "a"
         ]
         if len(objects) != 1:
             return Awaited(name, None)
@@ -451,7 +450,7 @@ class Accesses:
             return Awaited(calls.UNTIL_GROUP, groups=int(nodes.as_int(call.args[0])))
         if nodes.is_tile_call(call, "barrier_wait"):
             return self.phase(call.args[0].args[0])
-        name = call.attrs.get("waits") if call.attrs else None
+        name = call.attrs.get(attributes.WAITS) if call.attrs else None
         return None if name is None else Awaited(str(name))
 
 

@@ -12,9 +12,8 @@ from tile_core.abi.kernel_text import ParamFact
 from tile_core.compat.tvm import ir
 from tile_core.compat.types import Call, Stmt
 from tile_core.ir import nodes
+from tile_core.ir.attributes import ALIGN, BYTES, DESCRIPTOR, Attrs
 from tile_core.ir.visit import collect
-
-_DATA, _BYTES, _ALIGN = "descriptor", "bytes", "align"
 
 
 def descriptor(of: TensorDescriptor, size: int, align: int, tensor: Call) -> Call:
@@ -30,7 +29,7 @@ def descriptor(of: TensorDescriptor, size: int, align: int, tensor: Call) -> Cal
         The address in the tensor, ``calls.address(...)``, which describes the instruction's access to the tensor. It
         is not printed.
     """
-    attrs = {_DATA: json.dumps(of.to_json(), sort_keys=True), _BYTES: size, _ALIGN: align}
+    attrs: Attrs = {DESCRIPTOR: json.dumps(of.to_json(), sort_keys=True), BYTES: size, ALIGN: align}
     return nodes.tile_call("descriptor", [tensor], attrs, ret="handle")
 
 
@@ -45,14 +44,14 @@ def constants_of(body: Stmt) -> dict[str, ParamFact]:
     for call in collect(body, ir.Call):
         if not nodes.is_tile_call(call, "descriptor") or key_of(call) in found:
             continue
-        data = TensorDescriptor.from_json(json.loads(str(call.attrs[_DATA])))
+        data = TensorDescriptor.from_json(json.loads(str(call.attrs[DESCRIPTOR])))
         number = counts[data.source] = counts.get(data.source, 0) + 1
         name = f"{data.source}_descriptor" + (f"_{number}" if number > 1 else "")
-        size, align = (int(nodes.as_int(call.attrs[k])) for k in (_BYTES, _ALIGN))
+        size, align = (int(nodes.as_int(call.attrs[k])) for k in (BYTES, ALIGN))
         found[key_of(call)] = ParamFact(name, "opaque", "", "read", align, size, data)
     return found
 
 
 def key_of(call: Call) -> str:
     """Return the key that equal descriptors share."""
-    return f"{call.attrs[_DATA]} {nodes.as_int(call.attrs[_BYTES])} {nodes.as_int(call.attrs[_ALIGN])}"
+    return f"{call.attrs[DESCRIPTOR]} {nodes.as_int(call.attrs[BYTES])} {nodes.as_int(call.attrs[ALIGN])}"

@@ -11,7 +11,7 @@ from tile_core.compat.types import Call, Expr, Stmt, Var
 from tile_core.errors import InternalError
 from tile_core.errors.launch import GridTooLarge
 from tile_core.errors.lowering import GridNotComputable
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.program import Dim, dim_of
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, role, substitute
 from tile_core.records import dataclass
@@ -39,7 +39,7 @@ def block_of(body: Stmt, thread: Var) -> Block:
     """Return the threads of the program's blocks; one if it launches nothing."""
     for loop in collect(body, tirx.For):
         if role(loop) == "grid":
-            threads = annotation(loop, nodes.THREADS)
+            threads = annotation(loop, attributes.THREADS)
             if threads is not None:
                 x, y, z = (int(nodes.as_int(t)) for t in threads)
                 return Block((x, y, z), thread)
@@ -119,7 +119,7 @@ class _GridToBlock(StmtRewriter):
             return super().visit_For(s)
         axes: dict[int, Stmt] = {}
         while isinstance(s, tirx.For) and role(s) == "grid":
-            axes[int(annotation(s, nodes.AXIS))] = s
+            axes[int(annotation(s, attributes.AXIS))] = s
             s = s.body
         analyzer = Analyzer()
         for axis, loop in axes.items():

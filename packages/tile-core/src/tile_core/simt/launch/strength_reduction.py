@@ -18,7 +18,7 @@ from __future__ import annotations
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, Var
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, replace_for, statements
 
 
@@ -31,7 +31,7 @@ class _Rings(StmtRewriter):
     def visit_For(self, s: Stmt) -> Stmt:
         new = super().visit_For(s)
         start, step = nodes.as_int(s.min), 1 if s.step is None else nodes.as_int(s.step)
-        if not annotation(s, calls.RING) or not isinstance(start, int) or start < 0 or step != 1:
+        if not annotation(s, attributes.RING) or not isinstance(start, int) or start < 0 or step != 1:
             return new
         periods = {int(e.b.value) for e in _remainders(new)}
         return _Ring(new, start, periods.pop()).loop() if len(periods) == 1 else new

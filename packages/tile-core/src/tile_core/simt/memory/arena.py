@@ -13,14 +13,10 @@ from tile_core.dtypes import DTYPES
 from tile_core.errors import Where
 from tile_core.errors.memory import SharedMemoryExceeded
 from tile_core.ir import calls, nodes
+from tile_core.ir.attributes import ALIGN, ALIGNMENT, BETWEEN_BLOCKS, MANAGED, OFFSET, SHAPE, UNTIL
 from tile_core.ir.visit import StmtRewriter, collect
 from tile_core.records import dataclass
-from tile_core.simt.memory.shared_layouts import SHAPE, packed_buffers
-
-#: Annotation of an ``AllocBuffer``: its offset in bytes.
-OFFSET = "tile.offset"
-#: Annotation of an ``AllocBuffer``: its alignment in bytes, a power of two.
-ALIGN = "tile.align"
+from tile_core.simt.memory.shared_layouts import packed_buffers
 
 _SMALL, _LARGE = 16, 128
 #: Alignment in TVM's type of a buffer whose declaration has none.
@@ -43,6 +39,8 @@ class Array:
         The line that allocates it.
     lives
         The lines of its first and last use, if known.
+    span
+        The times of its first and last use, see `Arena.times`.
     """
 
     name: str
@@ -52,6 +50,7 @@ class Array:
     shape: tuple[int, ...] = ()
     where: Where | None = None
     lives: tuple[Where | None, Where | None] = (None, None)
+    span: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)
@@ -64,10 +63,13 @@ class Arena:
         Size of the whole.
     arrays
         The arrays, in program order.
+    times
+        The line of each time: the statements of a thread's program, in order.
     """
 
     bytes: int
     arrays: tuple[Array, ...] = ()
+    times: tuple[Where | None, ...] = ()
 
 
 def plan_arena(body: Stmt, limit: int) -> tuple[Stmt, Arena]:
@@ -104,7 +106,7 @@ def plan_arena(body: Stmt, limit: int) -> tuple[Stmt, Arena]:
     arrays = tuple(b.array(offsets[b.buffer], lives.lines) for b in buffers)
     if size > limit:
         raise _exceeded(buffers, size, limit)
-    return _AnnotateOffsets(offsets).stmt(body), Arena(size, arrays)
+    return _AnnotateOffsets(offsets).stmt(body), Arena(size, arrays, tuple(lives.lines))
 
 
 class _Buffer:
@@ -119,7 +121,7 @@ class _Buffer:
         bits = DTYPES[self.dtype].bits
         count = prod(shape)
         self.bytes = -(-count * bits // 8) if packed else count * max(8, bits) // 8
-        asked, declared = int(nodes.as_int(notes.get(ALIGN, 1))), int(self.buffer.ty.data_alignment)
+        asked, declared = int(nodes.as_int(notes.get(ALIGNMENT, 1))), int(self.buffer.ty.data_alignment)
         asked = max(asked, needed, declared if declared != _UNSAID else 1)
         self.align = max(asked, _LARGE if self.bytes >= _LARGE else _SMALL)
         # The first dimension of a buffer managed by a pipelined loop is the slot.
@@ -132,9 +134,9 @@ class _Buffer:
         return self.span[0] <= other.span[1] and other.span[0] <= self.span[1]
 
     def array(self, offset: int, lines: Sequence[Where | None]) -> Array:
-        first, last = self.span or (0, 0)
+        first, last = span = self.span or (0, 0)
         lives = (lines[first], lines[last])
-        return Array(str(self.buffer.name), offset, self.bytes, self.dtype, self.shape, self.where, lives)
+        return Array(str(self.buffer.name), offset, self.bytes, self.dtype, self.shape, self.where, lives, span)
 
 
 class _Lives:
@@ -148,15 +150,15 @@ class _Lives:
         self.managed: set[BufferVar] = set()
 
         def region(p: Point) -> set[BufferVar]:
-            mine = listed(p.stmt.node, bases) if p.stmt.attr_key == calls.MANAGED else set()
+            mine = listed(p.stmt.node, bases) if p.stmt.attr_key == MANAGED else set()
             self.managed.update(mine)
             return mine
 
         found = flow.lifetimes(buffers, region)
         self.spans = found.spans
-        if any(p.attrs.get("until") == calls.UNTIL_GROUP for p in addresses):
+        if any(p.attrs.get(UNTIL) == calls.UNTIL_GROUP for p in addresses):
             self.lengthen(found.points, bases)
-        always = {bases[p.args[0].source] for p in addresses if calls.BETWEEN_BLOCKS in p.attrs}
+        always = {bases[p.args[0].source] for p in addresses if BETWEEN_BLOCKS in p.attrs}
         self.spans.update(dict.fromkeys(always, (0, found.now)))
         #: The source line of each time.
         self.lines: list[Where | None] = [None]
@@ -176,7 +178,7 @@ class _Lives:
         filled: set[BufferVar] = set()
         for time, p in enumerate(points):
             for call in _calls_of(p) if p is not None else ():
-                if nodes.is_tile_call(call, "address") and call.attrs.get("until") == calls.UNTIL_GROUP:
+                if nodes.is_tile_call(call, "address") and call.attrs.get(UNTIL) == calls.UNTIL_GROUP:
                     filled.add(bases[call.args[0].source])
                 elif filled and nodes.is_tile_call(call, "async_wait"):
                     self.spans.update({b: (self.spans[b][0], max(self.spans[b][1], time)) for b in filled})
@@ -214,9 +216,9 @@ def _needed(addresses: Sequence[Call]) -> dict[BufferVar, int]:
     """Return the alignment that instructions rely on, by the buffer whose address they take."""
     found: dict[BufferVar, int] = {}
     for call in addresses:
-        if "align" in call.attrs:
+        if ALIGN in call.attrs:
             source = call.args[0].source
-            found[source] = max(found.get(source, 1), int(nodes.as_int(call.attrs["align"])))
+            found[source] = max(found.get(source, 1), int(nodes.as_int(call.attrs[ALIGN])))
     return found
 
 

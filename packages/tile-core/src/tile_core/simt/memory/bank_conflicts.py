@@ -21,8 +21,7 @@ from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Array, BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
-from tile_core.ir.calls import CHUNK
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import collect, distinct, loads_of
 from tile_core.layout.digits import row_major_strides
 from tile_core.layout.layout import DigitLayout
@@ -108,7 +107,7 @@ def _is_other(call: Expr) -> bool:
 
 def _chunk(call: Expr) -> int:
     """Return the bytes of the vector access at an address; 0 for other calls."""
-    return int(nodes.as_int(call.attrs.get(CHUNK, 0))) if nodes.is_tile_call(call, "address") else 0
+    return int(nodes.as_int(call.attrs.get(attributes.CHUNK, 0))) if nodes.is_tile_call(call, "address") else 0
 
 
 def _fits(buffer: BufferVar) -> bool:
@@ -191,7 +190,7 @@ def _accesses(point: Point) -> Iterable[tuple[BufferVar, Sequence[Expr], int]]:
     for x in point.own:
         whole = x.value if type(x) is tirx.Evaluate and nodes.is_tile_call(x.value, "move") else None
         if whole is not None:
-            size = int(nodes.as_int(whole.attrs["bytes"]))
+            size = int(nodes.as_int(whole.attrs[attributes.BYTES]))
             for side in structural.items(whole.args)[:2]:
                 yield side.source, structural.items(side.indices), size
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from tile_core.analysis.proofs import linear_parts
+from tile_core.analysis.affine import linear_form
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import nodes
@@ -69,11 +69,11 @@ def _digits(array: BufferVar, index: Expr, loops: Sequence[Stmt]) -> tuple[tuple
         If iterations share elements, or do not cover the array.
     """
     variables = [x.loop_var for x in loops]
-    *strides, rest = [nodes.as_int(p) for p in linear_parts(index, variables)] or [None]
+    form = linear_form(index, variables)
     extents = [int(nodes.as_int(x.extent)) for x in loops]
     size = 1
-    known = rest == 0 and all(isinstance(n, int) for n in strides)
-    found = sorted(zip(variables, strides, extents, strict=True), key=lambda d: d[1]) if known else []
+    known = form is not None and nodes.as_int(form.rest) == 0
+    found = sorted(zip(variables, form.steps, extents, strict=True), key=lambda d: d[1]) if form and known else []
     for _, stride, extent in found:
         known = known and stride == size
         size *= extent

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tile_core.analysis.affine import linear_form
 from tile_core.analysis.analyzer import Analyzer
-from tile_core.analysis.proofs import linear_parts
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Var
 from tile_core.ir import nodes
@@ -108,9 +108,8 @@ class LaneConditions:
         hidden = collect(moved, (ir.TensorLoad, ir.Call))
         if any(uses_var(x, self.var) for x in hidden):
             return None
-        parts = linear_parts(moved, [self.var])
-        step = nodes.as_int(parts[0]) if len(parts) == 2 else None
-        return (step, parts[1]) if isinstance(step, int) else None
+        form = linear_form(moved, [self.var])
+        return None if form is None else (form.steps[0], form.rest)
 
     def without_lane(self, side: Expr) -> Expr:
         """Return a side of a comparison, simplified where quotients and remainders depend on the lane.

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import collect
 from tile_core.ops.base import OpCall, is_op
 from tile_core.simt.memory.alignment import WIDEST, Aligned, factor, row_symbols, strides_of
@@ -73,7 +73,7 @@ def promised(body: Stmt) -> dict[BufferVar, int]:
 
 def demanded(body: Stmt, aligned: Aligned) -> Aligned:
     """Restrict an assumption to the accesses of calls that require an instruction."""
-    forced = [s for s in collect(body, tirx.Evaluate) if is_op(s) and OpCall.decode(s).attrs.get("variant")]
+    forced = [s for s in collect(body, tirx.Evaluate) if is_op(s) and OpCall.decode(s).attrs.get(attributes.VARIANT)]
     found = [v for s in forced for v in collect(s, tirx.Var)]
     buffers = [b for b in aligned.addresses if any(b.same_as(v) for v in found)]
     symbols = {v for b in buffers for v in row_symbols(b)}.union(v for v in found if v in aligned.divisors)

@@ -9,6 +9,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Node, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.ir.attributes import ACCESS
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import bodies_of, collect
 from tile_core.records import dataclass
@@ -127,7 +128,7 @@ class _Accessed:
     def of(cls, s: Stmt) -> _Accessed:
         """Return the arrays of a statement."""
         private = type(s) is tirx.BufferStore and nodes.scope_of(s.buffer) in PRIVATE
-        calls = [c for c in collect(s, ir.Call) if nodes.is_tile_call(c, "address") and attribute(c, "access") == "w"]
+        calls = [c for c in collect(s, ir.Call) if nodes.is_tile_call(c, "address") and attribute(c, ACCESS) == "w"]
         filled = frozenset[BufferVar]().union(*map(_read, calls))
         return cls(_read(s), filled, frozenset({s.buffer} if private else ()))
 

@@ -24,12 +24,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import prod
 
+from tile_core.analysis.affine import linear_form
 from tile_core.analysis.analyzer import Analyzer
-from tile_core.analysis.proofs import linear_parts
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Expr, Key, Stmt, Var
-from tile_core.ir import nodes
-from tile_core.ir.calls import STEP
+from tile_core.ir import attributes, nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import (
     HoistingRewriter,
@@ -45,7 +44,6 @@ from tile_core.ir.visit import (
     with_bodies,
 )
 from tile_core.simt.memory.element_maps import ElementMap, Kept, element_map
-from tile_core.simt.register_loops import UNROLL_FACTOR
 
 #: Elements whose computations a loop interleaves: their loads are in flight together.
 _INTERLEAVED = 16
@@ -115,7 +113,7 @@ def _scope_of(body: Stmt, array: BufferVar) -> Stmt:
 def _flat(s: Stmt) -> Iterator[Stmt]:
     """Yield the statements of a list and of its steps."""
     for x in statements(s):
-        if type(x) is tirx.AttrStmt and x.attr_key == STEP:
+        if type(x) is tirx.AttrStmt and x.attr_key == attributes.STEP:
             yield from _flat(x.body)
         else:
             yield x
@@ -137,7 +135,7 @@ def _written(s: Stmt) -> set[BufferVar]:
         if nodes.is_tile_call(c, "move"):
             found.add(c.args[0].source)
         elif nodes.is_tile_call(c, "address"):
-            found |= {c.args[0].source} if str(c.attrs["access"]) != "r" else set()
+            found |= {c.args[0].source} if str(c.attrs[attributes.ACCESS]) != "r" else set()
         elif nodes.is_tile_call(c) and not nodes.is_tile_call(c, "instruction"):
             found |= {x.source for x in loads_of(c)}
     return found
@@ -212,7 +210,7 @@ class _Scope:
         def rebuilt(s: Stmt) -> Stmt:
             if type(s) is tirx.SeqStmt:
                 return nodes.seq([rebuilt(x) for x in s.seq])
-            if type(s) is tirx.AttrStmt and s.attr_key == STEP:
+            if type(s) is tirx.AttrStmt and s.attr_key == attributes.STEP:
                 inner = rebuilt(s.body)
                 empty = all(type(x) is tirx.Bind or nodes.is_nop(x) for x in statements(inner))
                 return nodes.seq([]) if empty else with_bodies(s, [inner])
@@ -328,10 +326,10 @@ class _ElementValues:
     def variables(self, found: ElementMap, array: BufferVar, index: Expr) -> dict[Var, Expr]:
         """Return the loop variables of the iteration that computes an element."""
         extents = {x.loop_var: nodes.as_int(x.extent) for x in self.loops}
-        *strides, rest = linear_parts(index, list(extents)) or [None]
+        form = linear_form(index, list(extents))
         same: dict[tuple[object, object], Var] = {}
-        if nodes.as_int(rest) == 0:
-            same = {(nodes.as_int(n), extents[v]): v for v, n in zip(extents, strides, strict=True)}
+        if form is not None and nodes.as_int(form.rest) == 0:
+            same = {(n, extents[v]): v for v, n in zip(extents, form.steps, strict=True)}
         ranges = Analyzer()
         for x in self.loops:
             ranges.bind(x.loop_var, ir.Range(x.min, x.min + x.extent))
@@ -446,5 +444,5 @@ class _Interleave(StmtRewriter):
         self.inside = max(outer, inside * extent)
         if inside * extent <= _INTERLEAVED:
             return replace_for(s, body)
-        notes = {nodes.ROLE: "serial", UNROLL_FACTOR: nodes.int_const(max(1, _INTERLEAVED // inside))}
+        notes = {attributes.ROLE: "serial", attributes.UNROLL_FACTOR: nodes.int_const(max(1, _INTERLEAVED // inside))}
         return replace_for(s, body, kind=tirx.ForKind.SERIAL, annotations={**dict(s.annotations or {}), **notes})

@@ -14,17 +14,13 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.errors import InternalError
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, replace_for, substitute
 from tile_core.layout.expressions import ExprOps
 from tile_core.simt.variant import Block
 
 if TYPE_CHECKING:
     from tile_core.layout.base import LayoutMap
-
-
-#: Annotation of the ``AllocBuffer`` of a shared buffer that became one-dimensional: its extents before.
-SHAPE = "tile.shape"
 
 
 def apply_shared_layouts(body: Stmt, layouts: Mapping[BufferVar, LayoutMap], block: Block | None = None) -> Stmt:
@@ -262,7 +258,7 @@ class _ApplyToShared(StmtRewriter):
         new = self.flat.get(s.buffer)
         if new is None:
             return s
-        notes = {SHAPE: nodes.shape_of(s.buffer), **dict(s.annotations or {})}
+        notes = {attributes.SHAPE: nodes.shape_of(s.buffer), **dict(s.annotations or {})}
         return tirx.AllocBuffer(new, notes, s.span)
 
     def visit_DeclBuffer(self, s: Stmt) -> Stmt:

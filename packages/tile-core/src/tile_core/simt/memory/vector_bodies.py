@@ -8,11 +8,8 @@ from collections.abc import Callable, Sequence
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Expr, Key, Stmt
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr
-
-#: Annotation of a loop whose iterations are independent and access adjacent elements of the last dimension.
-VECTOR = "tile.vector"
 
 
 def reads_only(e: Expr, written: set[BufferVar], root: Callable[[BufferVar], BufferVar]) -> bool:
@@ -34,7 +31,7 @@ def passing(body: Stmt) -> set[BufferVar]:
     """
     plain: Counter[BufferVar] = Counter()
     for loop in collect(body, tirx.For):
-        if annotation(loop, VECTOR) and is_plain(loop.body):
+        if annotation(loop, attributes.VECTOR) and is_plain(loop.body):
             store, load = loop.body, loop.body.value
             if (nodes.scope_of(store.buffer) == "local") != (nodes.scope_of(load.source) == "local"):
                 plain.update((store.buffer, load.source))
@@ -60,34 +57,35 @@ def evaluated_in(root: Expr) -> list[Expr]:
     found: list[Expr] = []
     if not collect(root, (ir.TensorLoad, ir.Call, tirx.Select)):
         return found
-
-    def visit(e: Expr) -> None:
-        kind = type(e)
-        if kind is tirx.Var or kind is tirx.IntImm:
-            return
-        if kind is tirx.And or kind is tirx.Or:
-            visit(e.a)
-        elif kind is ir.TensorLoad:
-            found.append(e)
-            for i in structural.items(e.indices):
-                visit(i)
-        elif kind is ir.Call and nodes.operator_name(e) == "if_then_else":
-            found.append(e)
-            visit(e.args[0])
-        elif kind is ir.Call:
-            for a in structural.items(e.args):
-                visit(a)
-        elif kind is tirx.Select:
-            # Both values of a select are computed, but the program may rely on one of them being skipped.
-            found.append(e)
-            visit(e.condition)
-        else:
-            for name in ("a", "b", "value") if kind is not tirx.FloatImm else ():
-                if hasattr(e, name):
-                    visit(getattr(e, name))
-
-    visit(root)
+    _evaluate(root, found)
     return found
+
+
+def _evaluate(e: Expr, found: list[Expr]) -> None:
+    """Add the loads and choices of an expression to a list."""
+    kind = type(e)
+    if kind is tirx.Var or kind is tirx.IntImm:
+        return
+    if kind is tirx.And or kind is tirx.Or:
+        _evaluate(e.a, found)
+    elif kind is ir.TensorLoad:
+        found.append(e)
+        for i in structural.items(e.indices):
+            _evaluate(i, found)
+    elif kind is ir.Call and nodes.operator_name(e) == "if_then_else":
+        found.append(e)
+        _evaluate(e.args[0], found)
+    elif kind is ir.Call:
+        for a in structural.items(e.args):
+            _evaluate(a, found)
+    elif kind is tirx.Select:
+        # Both values of a select are computed, but the program may rely on one of them being skipped.
+        found.append(e)
+        _evaluate(e.condition, found)
+    else:
+        for name in ("a", "b", "value") if kind is not tirx.FloatImm else ():
+            if hasattr(e, name):
+                _evaluate(getattr(e, name), found)
 
 
 def leading_conditions(body: Stmt) -> list[Expr]:

@@ -29,7 +29,7 @@ from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Key, Stmt, Var
 from tile_core.dtypes import DTYPES
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, renamed, replace_for, substitute, uses_var
 from tile_core.simt.memory.alignment import (
     WIDEST,
@@ -45,7 +45,6 @@ from tile_core.simt.memory.launch_assumptions import relied
 from tile_core.simt.memory.predicated_stores import Flags, always_stores, assignments, is_branching
 from tile_core.simt.memory.speculation import Known, Speculation
 from tile_core.simt.memory.vector_bodies import (
-    VECTOR,
     evaluated,
     is_plain,
     key,
@@ -135,7 +134,7 @@ class _VectorizeAccesses(StmtRewriter):
         return s
 
     def visit_For(self, s: Stmt) -> Stmt:
-        width, extent = annotation(s, VECTOR), nodes.as_int(s.extent)
+        width, extent = annotation(s, attributes.VECTOR), nodes.as_int(s.extent)
         step = 1 if s.step is None else nodes.as_int(s.step)
         self.speculation.record(s)
         self.known[s.loop_var] = factor(s.min, self.known) if isinstance(extent, int) and extent == 1 else 1
@@ -258,7 +257,7 @@ class _VectorizeAccesses(StmtRewriter):
             return plain
         before = [x for run in loads.values() for x in self.moves(run, trips, load=True)]
         after = [x for k, run in stores.items() for x in self.stored(s, run, trips, flags, k)]
-        notes = {str(k): v for k, v in s.annotations.items() if str(k) != VECTOR}
+        notes = {str(k): v for k, v in s.annotations.items() if str(k) != attributes.VECTOR}
         changed = UseRegisters(self, s.loop_var, trips, loads, stores).stmt(flags.stmt(s.body))
         inner = replace_for(s, nodes.seq([*flags.cleared(), changed]), annotations=notes)
         arrays = dict.fromkeys([*(r.array for r in (*loads.values(), *stores.values())), *flags.arrays.values()])

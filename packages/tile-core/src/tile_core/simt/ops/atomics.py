@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Operand, Stmt, Var
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, Reject, Variant
 from tile_core.ops.atomic import combine
@@ -190,7 +190,7 @@ class AtomicTile(_TileAtomic):
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return the nest; the few elements of a vector go to one thread."""
         dst, src = call.args
-        role = "serial" if "vector" in call.attrs or call.divergent else "parallel"
+        role = "serial" if attributes.VECTOR_WIDTH in call.attrs or call.divergent else "parallel"
 
         def body(*indices: Var) -> Stmt:
             return self.element(call, dst, indices, nodes.load(src.buffer, src.spread(indices)), ctx)
@@ -208,7 +208,7 @@ def updated(atomics: Atomics, call: OpCall, dst: View, at: list[Expr], value: Ex
     value = convert(value, dst.dtype)
     if dst.scope in MEMORY:
         return atomics.update(call, dst, at, value, ctx)
-    new = combine(str(call.attrs["kind"]), dst.dtype, nodes.load(dst.buffer, at), value)
+    new = combine(str(call.attrs[attributes.KIND]), dst.dtype, nodes.load(dst.buffer, at), value)
     return nodes.store(dst.buffer, new, at, call.span)
 
 

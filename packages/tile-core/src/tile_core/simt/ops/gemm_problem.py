@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.legality import Asked
 from tile_core.ops.base import OpCall, View
@@ -15,9 +15,6 @@ from tile_core.ops.gemm import GemmWarpPolicy
 from tile_core.ops.gemm_scaled import is_packed
 from tile_core.records import dataclass
 from tile_core.simt.variant import SimtCall
-
-#: Attribute of a product whose parts are exchanged: the transposed C is B transposed times A transposed.
-EXCHANGED = "exchanged"
 
 
 @dataclass(frozen=True)
@@ -59,15 +56,15 @@ class Problem:
         positions = {"gemm": (0, 1, 2), "gemm_sp": (0, 2, 3), "gemm_scaled": (0, 2, 4)}[call.name]
         a, b, c = (call.args[p] for p in positions)
         clear = call.args[positions[2] + 1]
-        types = [str(t) for t in call.attrs["types"]]
-        turned_a, turned_b = bool(call.attrs["transpose_A"]), bool(call.attrs["transpose_B"])
+        types = [str(t) for t in call.attrs[attributes.TYPES]]
+        turned_a, turned_b = bool(call.attrs[attributes.TRANSPOSE_A]), bool(call.attrs[attributes.TRANSPOSE_B])
         (m, n), (k, _) = _extents(c), _extents(b)
         if turned_b:
             k = _extents(b)[1] * (2 if is_packed(b.dtype, types[positions[1]]) else 1)
         known = bool(int(clear.value)) if isinstance(clear, tirx.IntImm) else clear
         a_type, b_type, c_type = (types[p] for p in positions)
         found = cls(a, b, c, (a_type, b_type, c_type), turned_a, turned_b, m, n, k, known, positions)
-        return found.exchanged() if EXCHANGED in call.attrs else found
+        return found.exchanged() if attributes.EXCHANGED in call.attrs else found
 
     def exchanged(self) -> Problem:
         """Return the product of the transposed operands, whose result is C transposed."""
@@ -127,7 +124,7 @@ def policy_of(call: OpCall, problem: Problem) -> int:
     def held(view: View) -> bool:
         return view.scope == "local.fragment"
 
-    asked_for = int(call.attrs["policy"])
+    asked_for = int(call.attrs[attributes.POLICY])
     if problem.turned_c and asked_for != GemmWarpPolicy.Square:
         asked_for = GemmWarpPolicy.FullRow + GemmWarpPolicy.FullCol - asked_for
     if asked_for == GemmWarpPolicy.Square and held(problem.a) != held(problem.b):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BinaryNode, Expr, Stmt
 from tile_core.dtypes import DTYPES
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.visit import renamed
 from tile_core.layout.fragment import FragmentLayout, spread
 from tile_core.numerics.build import bits_of
@@ -48,7 +48,7 @@ class ReduceByShuffles(ByShuffles):
         found = known.get(src.buffer)
         if found is None or dst.buffer in known:
             return {}
-        target = at_destination(found, src, dst, int(call.attrs["dim"]))
+        target = at_destination(found, src, dst, int(call.attrs[attributes.DIM]))
         return {} if target is None else {1: target}
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
@@ -62,9 +62,9 @@ class _Reduce:
     def __init__(self, call: SimtCall, lanes: Lanes, is_loose: bool) -> None:
         self.call, self.lanes = call, lanes
         self.src, self.dst = call.args
-        self.kind, self.dim = str(call.attrs["kind"]), int(call.attrs["dim"])
+        self.kind, self.dim = str(call.attrs[attributes.KIND]), int(call.attrs[attributes.DIM])
         self.acc = accumulator(self.dst.dtype)
-        propagates = bool(call.attrs["nan_propagate"])
+        propagates = bool(call.attrs[attributes.NAN_PROPAGATE])
         self.combine = Combination(combined_as(self.kind), self.acc, propagates)
         self.is_loose = is_loose and self.acc == "float32" and self.combine.kind in ("max", "min") and not propagates
         self.thread = call.block.thread
@@ -114,7 +114,7 @@ class _Reduce:
 
     def result_at(self, old: Expr, value: Expr) -> Expr:
         """Return the value to store, from the destination's old value and the reduced elements."""
-        if not self.call.attrs["clear"]:
+        if not self.call.attrs[attributes.CLEAR]:
             value = self.combine(before(self.kind, old, self.acc), value)
         return convert(value, self.dst.dtype)
 

@@ -35,7 +35,7 @@ from tile_core.analysis.paths import Paths
 from tile_core.analysis.point import Point
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Expr, Node, Stmt, Var
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.visit import collect, loads_of
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import FragmentLayout
@@ -75,7 +75,7 @@ class FinalizeByShuffles(ByShuffles):
         dist = call.placement.fragments.get(buffer)
         if dist is None or dist.replicas == 1:
             return nodes.seq([])
-        kind, dtype = str(call.attrs["kind"]), nodes.element_type(buffer)
+        kind, dtype = str(call.attrs[attributes.KIND]), nodes.element_type(buffer)
         wide, array, thread = accumulator(dtype), call.placement.arrays[buffer], call.block.thread
         combine = Combination(kind, wide)
         start = combine.neutral

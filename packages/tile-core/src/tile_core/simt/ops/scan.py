@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, UnaryNode, Var
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.ops.copy import convert
 from tile_core.ops.reduce import accumulator, combiner, neutral
@@ -42,7 +42,7 @@ class ScanByShuffles(ByShuffles):
         found = known.get(src.buffer)
         if found is None or dst.buffer in known or nodes.shape_of(dst.buffer) != list(found.shape):
             return {}
-        return {1: found} if _in_threads(found, int(call.attrs["dim"])) else {}
+        return {1: found} if _in_threads(found, int(call.attrs[attributes.DIM])) else {}
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Scan in registers, or in memory."""
@@ -53,11 +53,11 @@ class _Scan:
     def __init__(self, call: SimtCall, width: int) -> None:
         self.call, self.width = call, width
         self.src, self.dst = call.args
-        self.dim, self.reverse = int(call.attrs["dim"]), bool(call.attrs["reverse"])
-        kind = str(call.attrs["kind"])
+        self.dim, self.reverse = int(call.attrs[attributes.DIM]), bool(call.attrs[attributes.REVERSE])
+        kind = str(call.attrs[attributes.KIND])
         self.acc = accumulator(self.dst.dtype)
         self.neutral = neutral(kind, self.acc)
-        self.combine = combiner(kind, self.acc, bool(call.attrs["nan_propagate"]))
+        self.combine = combiner(kind, self.acc, bool(call.attrs[attributes.NAN_PROPAGATE]))
         self.thread, self.count = call.block.thread, call.block.count
         self.extents = list(self.src.extents)
         self.size = self.extents[self.dim]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tile_core.ir.attributes import DIM
 from tile_core.ir.grammar import PRIVATE
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import View
@@ -34,7 +35,7 @@ class ByShuffles(SimtVariant):
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Accept tiles that are visible to all threads of the block."""
-        return self.collective(call, int(call.attrs["dim"]))
+        return self.collective(call, int(call.attrs[DIM]))
 
     def collective(self, call: SimtCall, dim: int) -> Accept | Reject:
         """Accept operands visible to all threads, for an op along the first one's dimension."""

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import DTYPES
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.numerics.order_keys import key_type, sort_key, sorted_value, wide_type
 from tile_core.ops.copy import convert
 from tile_core.simt.ops.lines import Lines
 from tile_core.simt.ops.shuffles import ByShuffles
-from tile_core.simt.register_loops import VECTOR, choose, each, unrolled, when
+from tile_core.simt.register_loops import choose, each, unrolled, when
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -39,7 +39,7 @@ class SortByShuffles(ByShuffles):
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Accept lines of at least two elements."""
-        if int(call.args[0].extents[int(call.attrs["dim"])]) == 1:
+        if int(call.args[0].extents[int(call.attrs[attributes.DIM])]) == 1:
             return Reject("lines of one element are copied")
         return super().accepts(call, ctx)
 
@@ -56,8 +56,8 @@ class _Sort:
 
     def __init__(self, call: SimtCall, width: int) -> None:
         src, dst = call.args
-        self.call, self.descending, self.dtype = call, bool(call.attrs["descending"]), src.dtype
-        self.source, self.target = (Lines(call, v, int(call.attrs["dim"])) for v in (src, dst))
+        self.call, self.descending, self.dtype = call, bool(call.attrs[attributes.DESCENDING]), src.dtype
+        self.source, self.target = (Lines(call, v, int(call.attrs[attributes.DIM])) for v in (src, dst))
         self.kind, self.length = key_type(src.dtype), self.source.length
         self.steps = (self.length - 1).bit_length()
         most = (_HELD_BITS // DTYPES[self.kind].bits).bit_length() - 1
@@ -220,7 +220,7 @@ class _Sort:
 def _adjacent(count: int, body: Callable[[Expr], Stmt]) -> Stmt:
     """Return a loop over the positions of a thread, for vector accesses if possible."""
     r = nodes.fresh("r")
-    return nodes.for_loop(r, count, body(r), "unroll", annotations={VECTOR: nodes.int_const(count)})
+    return nodes.for_loop(r, count, body(r), "unroll", annotations={attributes.VECTOR: nodes.int_const(count)})
 
 
 def _ordered(keys: BufferVar, low: Expr, high: Expr) -> Stmt:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import DTYPES
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.numerics.order_keys import key_type
 from tile_core.ops.copy import convert
@@ -39,7 +39,7 @@ class TopKByShuffles(ByShuffles):
 
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Accept lines of at least two elements."""
-        dim = int(call.attrs["dims"][0])
+        dim = int(call.attrs[attributes.DIMS][0])
         if int(call.args[0].extents[dim]) == 1:
             return Reject("lines of one element are copied")
         return self.collective(call, dim)
@@ -89,7 +89,7 @@ class _TopK:
     def __init__(self, call: SimtCall, lanes: Lanes) -> None:
         self.call, self.lanes, self.thread = call, lanes, call.block.thread
         src, values, _ = call.args
-        self.dims, self.largest = [int(d) for d in call.attrs["dims"]], bool(call.attrs["largest"])
+        self.dims, self.largest = [int(d) for d in call.attrs[attributes.DIMS]], bool(call.attrs[attributes.LARGEST])
         self.source = Lines(call, src, self.dims[0])
         self.rounds = int(values.extents[self.dims[1]])
         self.dtype, self.dim = src.dtype, self.dims[0]

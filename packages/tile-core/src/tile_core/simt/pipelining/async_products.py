@@ -14,22 +14,14 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Stmt
 from tile_core.ir import nodes
+from tile_core.ir.attributes import ENDED, IN_FLIGHT, ISSUED, PENDING, SETTLED
 from tile_core.ir.visit import collect
 from tile_core.ops import wait_uses
 from tile_core.ops.base import OpCall, View, is_op
-from tile_core.ops.wait_uses import PENDING
 from tile_core.records import dataclass
 from tile_core.simt.pipelining.dependences import Analysis, top_level, uses
 from tile_core.simt.pipelining.loop_note import LoopNote
 
-#: Attribute of a product that a later op ``wait_uses`` completes; and of such an op, if the compiler inserted it.
-IN_FLIGHT = "lasts"
-#: Attribute of an asynchronous product that is the only one in flight on its accumulator.
-SETTLED = "settled"
-#: Attribute of an asynchronous product that one thread issues for others, in a role of that thread.
-ISSUED = "issued"
-#: Attribute of an asynchronous product: its wait is in the same list of statements.
-ENDED = "ended"
 #: Op that waits until at most ``PENDING`` (an attribute) products of a thread are in flight. Its operand is their
 #: accumulator, which the threads may then access.
 WAIT_USES = wait_uses.OP.name

@@ -11,7 +11,7 @@ from tile_core.analysis.point import Point
 from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import bodies_of, collect, distinct, loads_of, role, statements
 from tile_core.ops.base import OpCall, View, is_op
@@ -239,7 +239,7 @@ class Analysis:
 
 
 def _is_managed(s: Stmt) -> bool:
-    return isinstance(s, tirx.AttrStmt) and bool(s.attr_key == calls.MANAGED)
+    return isinstance(s, tirx.AttrStmt) and bool(s.attr_key == attributes.MANAGED)
 
 
 def _is_load(s: Stmt) -> bool:
@@ -247,7 +247,7 @@ def _is_load(s: Stmt) -> bool:
     if not is_op(s) or not nodes.is_tile_call(s.value, "copy"):
         return False
     call = OpCall.decode(s)
-    return call.args[0].scope == "global" and call.args[1].scope == "shared" and "async" not in call.attrs
+    return call.args[0].scope == "global" and call.args[1].scope == "shared" and attributes.ASYNC not in call.attrs
 
 
 def _misuse(s: Stmt, buffer: BufferVar) -> str:

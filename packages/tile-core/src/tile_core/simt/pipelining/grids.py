@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Stmt
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import annotation, collect, role
 from tile_core.simt.pipelining.dependences import Candidate, top_level
 from tile_core.simt.pipelining.role_slices import RoleSlice
@@ -76,7 +76,7 @@ def grid_of(s: Stmt, fixed: bool = True) -> GridLoops | str:
     """
     axes: dict[int, Stmt] = {}
     while isinstance(s, tirx.For) and role(s) == "grid":
-        axes[int(annotation(s, nodes.AXIS))] = s
+        axes[int(annotation(s, attributes.AXIS))] = s
         s = s.body
     body = top_level(s)
     loops = [x for x in collect(s, tirx.For) if role(x) == "pipelined"]
@@ -94,7 +94,7 @@ def grid_of(s: Stmt, fixed: bool = True) -> GridLoops | str:
         name = str(getattr(call.op, "name", ""))
         if name.startswith("tile.") and name[5:].startswith(_OWN):
             return f"it calls {name[5:]}"
-    threads = next((t for t in (annotation(x, nodes.THREADS) for x in axes.values()) if t is not None), None)
+    threads = next((t for t in (annotation(x, attributes.THREADS) for x in axes.values()) if t is not None), None)
     if threads is None or any(int(nodes.as_int(t)) != 1 for t in list(threads)[1:]):
         return "its threads have several dimensions"
     return GridLoops(axes, body, loops)

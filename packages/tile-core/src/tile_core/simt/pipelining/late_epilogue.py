@@ -14,14 +14,11 @@ from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import collect, loads_of, substitute
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.simt.pipelining.dependences import uses
 from tile_core.simt.pipelining.grids import GridLoops
-
-#: Attribute of an op: the number of its epilogue subtile.
-SUBTILE = "later"
 
 
 def epilogue_of(grid: GridLoops) -> list[list[Stmt]]:
@@ -87,6 +84,6 @@ def _corners(s: Stmt) -> list[Expr]:
 
 
 def _subtile(s: Stmt) -> int | None:
-    if not is_op(s) or SUBTILE not in s.value.attrs or not nodes.is_tile_call(s.value, "copy"):
+    if not is_op(s) or attributes.SUBTILE not in s.value.attrs or not nodes.is_tile_call(s.value, "copy"):
         return None
-    return int(nodes.as_int(s.value.attrs[SUBTILE]))
+    return int(nodes.as_int(s.value.attrs[attributes.SUBTILE]))

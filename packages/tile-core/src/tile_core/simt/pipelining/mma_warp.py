@@ -24,10 +24,10 @@ from typing import Any
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import DTYPES
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.visit import StmtRewriter, substitute
 from tile_core.ops.base import OpCall, View, is_op
-from tile_core.simt.pipelining.async_products import ISSUED, Product, accumulator_of
+from tile_core.simt.pipelining.async_products import Product, accumulator_of
 from tile_core.simt.pipelining.dependences import top_level, uses
 from tile_core.simt.pipelining.grids import GridLoops
 from tile_core.simt.pipelining.multicast import mask_of
@@ -61,11 +61,13 @@ from tile_core.simt.role import Role
 MMA_WARP = "the MMA warp"
 
 
-def mma_warp_reason(grid: GridLoops, product: Product, copied: Sequence[BufferVar], binds: Sequence[int]) -> str:
+def mma_warp_reason(grid: GridLoops, product: object, copied: Sequence[BufferVar], binds: Sequence[int]) -> str:
     """Return the reason why an MMA warp cannot issue a loop's products, else empty.
 
     Parameters
     ----------
+    product
+        The loop's `Product`, if it has one that completes in the next iteration.
     copied
         The buffers whose copies are prefetched.
     binds
@@ -73,6 +75,8 @@ def mma_warp_reason(grid: GridLoops, product: Product, copied: Sequence[BufferVa
     """
     if not grid.once:
         return "its blocks may execute the loop more or less than once, or with different trip counts"
+    if not isinstance(product, Product):
+        return "its products complete in their own iteration"
     body, accumulator = top_level(grid.loops[0].body), product.accumulator
     call = OpCall.decode(body[product.position])
     for view in call.args[: accumulator_of(call)]:
@@ -263,5 +267,5 @@ class _OnBuffer(StmtRewriter):
 def _marked(s: Stmt) -> Stmt:
     """Return a product that one thread issues."""
     call = s.value
-    attrs = {**dict(call.attrs), ISSUED: 1}
+    attrs = {**dict(call.attrs), attributes.ISSUED: 1}
     return tirx.Evaluate(ir.Call(call.op, list(call.args), attrs=attrs, ret_ty=call.ty), s.span)

@@ -17,6 +17,7 @@ from tile_core.analysis.cluster_uniform import InCluster
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import calls, nodes
+from tile_core.ir.attributes import MULTICAST, TRANSPOSE_B, Attrs
 from tile_core.ir.visit import collect, role
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View, is_op
@@ -26,12 +27,6 @@ from tile_core.simt.pipelining.dependences import Candidate, top_level, uses
 from tile_core.simt.pipelining.schedule import Each
 from tile_core.simt.role_threads import is_shared
 
-#: Attribute of a multicast copy: blocks along x, y and z of a cluster, followed by a mask of ranks for each set of
-#: blocks that load the same tile. Each block issues an equal part of the tile, for all blocks of its set.
-MULTICAST = "together"
-#: Attribute of a product of a pair of blocks: blocks along x, y and z of a cluster. Each block has half of the columns
-#: of B in shared memory, and the product reads both halves.
-HALVES = "halves"
 #: Clusters that are looked at: pairs along an axis, and pairs of both.
 SHAPES = ((2, 1, 1), (1, 2, 1), (2, 2, 1))
 
@@ -150,7 +145,7 @@ def halved(c: Candidate, product: OpCall, cluster: tuple[int, int, int]) -> Cand
     The two blocks of a pair load different halves.
     """
     src, dst = c.call.args[:2]
-    transposed = bool(product.attrs["transpose_B"])
+    transposed = bool(product.attrs[TRANSPOSE_B])
     from_end = 2 if transposed else 1
     half = int(dst.extents[-from_end]) // 2
     rank = rank_in(cluster)
@@ -186,7 +181,7 @@ def sets_of(call: OpCall) -> tuple[tuple[int, ...], Sets]:
     return tuple(given[:3]), tuple(tuple(r for r in ranks if mask >> r & 1) for mask in given[3:])
 
 
-def marked(cluster: Sequence[int], sets: Sets) -> dict[str, Any]:
+def marked(cluster: Sequence[int], sets: Sets) -> Attrs:
     """Return the attribute of a multicast copy."""
     return {MULTICAST: [*cluster, *(sum(1 << r for r in of) for of in sets)]}
 

@@ -8,6 +8,7 @@ from math import prod
 
 from tile_core.compat.types import Stmt
 from tile_core.ir import nodes
+from tile_core.ir.attributes import COMPLETION
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall
 from tile_core.records import dataclass
@@ -22,7 +23,7 @@ from tile_core.simt.pipelining.multicast import (
     marked,
     multicast_of,
 )
-from tile_core.simt.pipelining.plan import COMPLETION, TRANSACTIONS, CanCopy, Prefetched, bytes_of, stages_of
+from tile_core.simt.pipelining.plan import TRANSACTIONS, CanCopy, Prefetched, bytes_of, stages_of
 
 
 @dataclass(frozen=True)

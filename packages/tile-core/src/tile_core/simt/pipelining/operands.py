@@ -13,7 +13,7 @@ from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import StmtRewriter, replace_for, role
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.records import dataclass
@@ -85,7 +85,7 @@ class _DirectReads(StmtRewriter):
     def is_operand(self, candidate: Candidate, body: list[Stmt], loop: Stmt) -> bool:
         """Whether a whole tile is only an operand of products that read global memory directly."""
         src, dst = candidate.call.args[:2]
-        if candidate.reason or candidate.call.attrs.get("round") or src.dtype != dst.dtype:
+        if candidate.reason or candidate.call.attrs.get(attributes.ROUND) or src.dtype != dst.dtype:
             return False
         if any(v.name in self.kept for v in (src, dst)) or not self.analysis.only_in(dst.buffer, [loop]):
             return False

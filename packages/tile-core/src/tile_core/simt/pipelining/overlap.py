@@ -29,9 +29,6 @@ from tile_core.records import dataclass
 from tile_core.simt.pipelining.async_products import IsAsync, Product, accumulator_of, products_of
 from tile_core.simt.pipelining.dependences import Analysis, top_level, uses
 
-#: Fact of an accepted overlap: threads of each ping-pong group, see `OverlapPlan`.
-PING_PONG = "turn"
-
 
 @dataclass(frozen=True)
 class Candidates:
@@ -114,13 +111,7 @@ class OverlapPlan:
 
     def are_products_own(self, body: Sequence[Stmt], copied: Collection[Any]) -> bool:
         """Whether only products read the prefetched tiles, and read no other tile that changes."""
-        calls = [OpCall.decode(body[i]) for i in self.products]
-        read = {v.buffer for call in calls for v in call.args if isinstance(v, View) and v.scope == "shared"}
-        written = {b for s in body if not _copies_to(s, copied) for b in self.analysis.written(s)}
-        if any(self.analysis.root(b) in written for b in read):
-            return False
-        moved = {i for i, s in enumerate(body) if i in self.products or _copies_to(s, copied)}
-        return not any(uses(s, b) for i, s in enumerate(body) if i not in moved for b in copied)
+        return are_products_own(self.analysis, body, list(self.products), copied)
 
     def rings(self, body: Sequence[Stmt], copied: Collection[Any]) -> tuple[set[Any], set[Any]]:
         """Return the copied buffers that tails read, and those that other statements read."""
@@ -156,6 +147,25 @@ class OverlapPlan:
     def last(self, body: Sequence[Stmt]) -> list[Item]:
         """Return the tails of the last iteration, and the wait for them."""
         return _settled(self.analysis, self.tail(body))
+
+
+def are_products_own(
+    analysis: Analysis, body: Sequence[Stmt], products: Collection[int], copied: Collection[Any]
+) -> bool:  # fmt: skip
+    """Whether only products read the prefetched tiles, and read no other tile that changes.
+
+    Parameters
+    ----------
+    products
+        Their positions in the body of the loop.
+    """
+    calls = [OpCall.decode(body[i]) for i in products]
+    read = {v.buffer for call in calls for v in call.args if isinstance(v, View) and v.scope == "shared"}
+    written = {b for s in body if not _copies_to(s, copied) for b in analysis.written(s)}
+    if any(analysis.root(b) in written for b in read):
+        return False
+    moved = {i for i, s in enumerate(body) if i in products or _copies_to(s, copied)}
+    return not any(uses(s, b) for i, s in enumerate(body) if i not in moved for b in copied)
 
 
 def overlap_of(

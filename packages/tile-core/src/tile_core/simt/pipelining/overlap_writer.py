@@ -19,10 +19,10 @@ from collections.abc import Collection, Sequence
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, Var
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.visit import renamed, replace_for, substitute
 from tile_core.ops.base import with_attributes
-from tile_core.simt.pipelining.async_products import ENDED, IN_FLIGHT, PENDING, SETTLED, WAIT_USES, Product
+from tile_core.simt.pipelining.async_products import PENDING, WAIT_USES, Product
 from tile_core.simt.pipelining.dependences import without_dead
 from tile_core.simt.pipelining.overlap import Item
 from tile_core.simt.pipelining.plan import LoopPlan
@@ -63,7 +63,7 @@ class OverlapWriter(LoopWriter):
             for p in self.schedule.programs for s in p.before if isinstance(s, Arrive)
         ]  # fmt: skip
         first = substitute(self.one_iteration(program, self.zero, True), {loop.loop_var: loop.min})
-        notes = {str(k): v for k, v in loop.annotations.items()} | {nodes.ROLE: "serial"}
+        notes = {str(k): v for k, v in loop.annotations.items()} | {attributes.ROLE: "serial"}
         iteration = loop.loop_var if nodes.as_int(loop.min) == 0 else loop.loop_var - loop.min
         extent = self.at(self.trips - self.one, {})
         others = replace_for(
@@ -148,12 +148,12 @@ class OverlapWriter(LoopWriter):
     def written(self, item: Item, slot: Var, before: Var, iteration: Expr) -> Stmt:
         """Return a statement of an iteration on its slot, or a wait."""
         if item.stmt is None:
-            span, attrs = self.body[item.ended[-1].position].span, {PENDING: item.pending, IN_FLIGHT: 1}
+            span, attrs = self.body[item.ended[-1].position].span, {PENDING: item.pending, attributes.IN_FLIGHT: 1}
             waits = [nodes.tile_call(WAIT_USES, [_whole(p)], attrs) for p in item.ended]
             return nodes.seq([tirx.Evaluate(w, span) for w in waits])
         found = item.stmt
         if item.product is not None:
-            found = with_attributes(found, {IN_FLIGHT: 1, ENDED: 1, SETTLED: 1})
+            found = with_attributes(found, {attributes.IN_FLIGHT: 1, attributes.ENDED: 1, attributes.SETTLED: 1})
         if item.tail:
             found = substitute(found, {self.loop.loop_var: self.at(self.loop.min + iteration - self.one, {})})
         return on_slot(found, self.plan.rings, before if item.tail else slot)

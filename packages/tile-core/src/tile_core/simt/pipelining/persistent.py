@@ -24,6 +24,7 @@ from typing import Any
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Stmt, Var
 from tile_core.ir import calls, nodes
+from tile_core.ir.attributes import COUNT, MORE, ONLY
 from tile_core.lowering.variant import Reject
 from tile_core.ops import request_registers
 from tile_core.simt.pipelining.multicast import ChosenCluster
@@ -65,6 +66,12 @@ class Shape:
         Epilogue subtiles that can overlap the main loop of the next tile (``late_epilogue.py``).
     once
         Whether each tile executes the loop once: otherwise threads hold its bounds and their count of iterations.
+    immediate
+        Whether products complete in the iteration that issues them.
+    overlaps
+        Whether several products of the loop overlap between iterations.
+    products
+        Products of an iteration.
     """
 
     threads: int
@@ -76,6 +83,9 @@ class Shape:
     product: Any
     subtiles: int = 0
     once: bool = True
+    immediate: bool = False
+    overlaps: bool = False
+    products: int = 1
 
 
 @dataclass(frozen=True)
@@ -205,10 +215,9 @@ def _role(role: Role, names: tuple[Var, Var], parts: Sequence[Stmt], span: Any) 
     thread, number = names
     node = [ir.StringImm(role.name), nodes.int_const(role.first), nodes.int_const(role.count), number]
     inside = nodes.seq([tirx.Bind(number, thread - nodes.int_const(role.first)), *parts])
-    return tirx.AttrStmt(node, calls.ONLY, nodes.int_const(0), inside, span)
+    return nodes.mark(ONLY, node, inside, span)
 
 
 def _registers(count: int, more: bool) -> Stmt:
     """Return the threads' request for a number of registers each."""
-    attrs = {request_registers.COUNT: count, request_registers.MORE: int(more)}
-    return tirx.Evaluate(nodes.tile_call(request_registers.OP.name, [], attrs))
+    return tirx.Evaluate(nodes.tile_call(request_registers.OP.name, [], {COUNT: count, MORE: int(more)}))

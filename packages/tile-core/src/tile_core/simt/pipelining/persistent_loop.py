@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.visit import replace_for
 from tile_core.simt.pipelining.iteration_counts import IterationCount, KeptCount, of_tiles
 from tile_core.simt.pipelining.multicast import arrive_at_peers, in_line
@@ -93,27 +93,29 @@ class PersistentLoop(LoopWriter):
         k, zero, one = self.loop.loop_var, nodes.int_const(0, self.kind), nodes.int_const(1)
         iteration = k if nodes.as_int(self.loop.min) == 0 else k - self.loop.min
         number = count.of(iteration)
-        free = [tirx.IfThenElse(iteration > zero, self.release_slot(number - one), None)]
-        trips = nodes.as_int(self.trips)
-        if isinstance(trips, int):
-            last = [self.release_slot(count.of(nodes.int_const(trips - 1)))]
-        else:
-            made = self.release_slot(count.of(self.trips) - one)
-            last = [tirx.IfThenElse(self.trips > zero, made, None)]
-        waits = [self.settled(1)]
+        started, last = list[Stmt](), list[Stmt]()
         if self.persistent.immediate:
-            free, last, waits = [self.release_slot(number)], [], []
+            free = [self.release_slot(number), *during]
+        else:
+            started = [self.settled(0)]
+            free = [*during, self.settled(1), tirx.IfThenElse(iteration > zero, self.release_slot(number - one), None)]
+            trips = nodes.as_int(self.trips)
+            made = self.release_slot(count.of(self.trips) - one)
+            if isinstance(trips, int):
+                made = self.release_slot(count.of(nodes.int_const(trips - 1)))
+            made = made if isinstance(trips, int) else tirx.IfThenElse(self.trips > zero, made, None)
+            last = [self.settled(0), made]
+        reads, rest = self.reads_and_rest()
         parts = [
             tirx.Bind(self.slot, self.slot_of(number)),
             calls.barrier_wait(self.barriers[self.full], self.slot, self.parity(number, 0)),
-            *self.computed(),
-            *during,
-            *waits,
+            *reads,
             *free,
+            *rest,
         ]
-        notes = {str(n): v for n, v in self.loop.annotations.items()} | {nodes.ROLE: "serial"}
+        notes = {str(n): v for n, v in self.loop.annotations.items()} | {attributes.ROLE: "serial"}
         loop = replace_for(self.loop, nodes.seq(parts), annotations=notes)
-        return [*self.before, *count.made, self.settled(0), loop, self.settled(0), *last, *count.advanced]
+        return [*self.before, *count.made, *started, loop, *last, *count.advanced]
 
     def release_slot(self, count: Expr) -> Stmt:
         """Arrive at the barrier that releases an iteration's slot."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.visit import renamed, replace_for, substitute
 from tile_core.simt.pipelining.grids import GridLoops
 from tile_core.simt.pipelining.iteration_counts import IterationCount, KeptCount, of_tiles
@@ -75,11 +75,11 @@ class PersistentWriter(PersistentLoop):
         )
         outer = self.grid.axes[min(self.grid.axes)]
         notes = {str(k): v for k, v in outer.annotations.items()}
-        notes[nodes.THREADS] = [
+        notes[attributes.THREADS] = [
             nodes.int_const(self.threads + self.persistent.extra_threads),
             *([nodes.int_const(1)] * 2),
         ]
-        notes[nodes.AXIS] = nodes.int_const(0)
+        notes[attributes.AXIS] = nodes.int_const(0)
         body = nodes.seq([*allocated, *self.held, *made, first, *met, rings])
         extent = nodes.int_const(self.persistent.blocks)
         return replace_for(outer, body, loop_var=self.block, extent=extent, annotations=notes)
@@ -177,7 +177,7 @@ class PersistentWriter(PersistentLoop):
 
     def over_tiles(self, tile_iteration: Var, parts: Sequence[Stmt]) -> Stmt:
         """Return a loop over the tiles of a block."""
-        notes = {nodes.BLOCKS: 1}
+        notes = {attributes.OVER_BLOCKS: 1}
         return nodes.for_loop(
             tile_iteration, self.tile_count(), nodes.seq(parts), "serial", annotations=notes, span=self.loop.span
         )

@@ -11,6 +11,7 @@ from tile_core.compat.structural import identity
 from tile_core.compat.types import BufferVar, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
+from tile_core.ir.attributes import ALIGN, COMPLETION, LAYOUT, NUM_STAGES, Attrs
 from tile_core.ir.visit import annotation
 from tile_core.layout.base import LayoutMap
 from tile_core.lowering.variant import Accept, Reject
@@ -46,14 +47,7 @@ from tile_core.simt.variant import SimtCall
 
 CanCopy = Callable[[OpCall], "Accept | Reject | bool"]
 
-#: Fact of an accepted copy, its completion mechanism: ``GROUP`` (by default), ``TRANSACTIONS``, ``IMMEDIATE``, or, if
-#: all copies of a loop can go through registers (``staging.py``), ``REGISTERS``.
-COMPLETION = "completion"
 GROUP, TRANSACTIONS, IMMEDIATE, REGISTERS = "group", "transactions", "place", "registers"
-#: Facts of an accepted copy: the layout that it needs of its buffer, and the alignment of its slots in bytes.
-LAYOUT, ALIGN = "layout", "align"
-#: Attribute of the copy passed to ``can_copy``: the layout annotation of its buffer, if any.
-ASKED_LAYOUT = "asked_layout"
 
 _PLANNED = (COMPLETION, LAYOUT, ALIGN)
 
@@ -95,7 +89,7 @@ class LoopPlan:
     copies: Mapping[str, Sequence[Candidate]]
     binds: Sequence[int]
     rings: Mapping[Any, BufferVar]
-    facts: Mapping[Any, Mapping[str, Any]]
+    facts: Mapping[Any, Attrs]
     slots: Mapping[Any, LayoutMap] = field(default_factory=dict)
     product: Product | None = None
     overlap: OverlapPlan | None = None
@@ -126,7 +120,7 @@ class Prefetched:
 
     chosen: Sequence[Candidate]
     kept: tuple[tuple[str, str], ...]
-    facts: Mapping[Any, Mapping[str, Any]]
+    facts: Mapping[Any, Attrs]
     notes: tuple[LoopNote, ...] = ()
 
 
@@ -153,7 +147,7 @@ def _chosen(
     chosen: list[Candidate] = []
     kept: list[tuple[str, str]] = []
     ranges = analysis.ranges(original)
-    facts: dict[Any, Mapping[str, Any]] = {}
+    facts: dict[Any, Attrs] = {}
     notes: list[LoopNote] = []
     for candidate in analysis.candidates(loop):
         reason = candidate.reason or analysis.keeps(candidate.buffer, original)
@@ -291,7 +285,7 @@ def _groups(
 
 def stages_of(loop: Stmt) -> int:
     """Return the number of slots of a loop: requested stages, limited by the trip count."""
-    trips, stages = nodes.as_int(loop.extent), int(annotation(loop, nodes.STAGES))
+    trips, stages = nodes.as_int(loop.extent), int(annotation(loop, NUM_STAGES))
     return min(stages, trips) if isinstance(trips, int) else stages
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, Var
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.visit import annotation, renamed, replace_for
 from tile_core.simt.pipelining.dependences import top_level
 from tile_core.simt.pipelining.grids import GridLoops
@@ -144,9 +144,9 @@ class _Block:
         for axis in sorted(self.grid.axes, reverse=True):
             outer = self.grid.axes[axis]
             notes = {str(k): v for k, v in outer.annotations.items()}
-            if annotation(outer, nodes.THREADS) is not None:
+            if annotation(outer, attributes.THREADS) is not None:
                 every = self.threads + self.persistent.producers
-                notes[nodes.THREADS] = [nodes.int_const(every), *([nodes.int_const(1)] * 2)]
+                notes[attributes.THREADS] = [nodes.int_const(every), *([nodes.int_const(1)] * 2)]
             body = replace_for(outer, body, annotations=notes)
         return body
 

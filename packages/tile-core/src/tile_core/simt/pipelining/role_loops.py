@@ -9,14 +9,17 @@ from typing import Any
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Stmt, Var
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import collect, distinct
 from tile_core.ops.base import OpCall
 from tile_core.records import dataclass
+from tile_core.simt.pipelining.async_products import Product, products_of
 from tile_core.simt.pipelining.dependences import Analysis
 from tile_core.simt.pipelining.grids import GridLoops
+from tile_core.simt.pipelining.loop_note import LoopNote
+from tile_core.simt.pipelining.overlap import OverlapPlan
 from tile_core.simt.pipelining.persistent import Shape
-from tile_core.simt.pipelining.plan import COMPLETION, TRANSACTIONS, Prefetched, stages_of
+from tile_core.simt.pipelining.plan import TRANSACTIONS, Prefetched, stages_of
 from tile_core.simt.pipelining.role_slices import RoleSlice
 
 
@@ -30,16 +33,25 @@ class RoleLoop:
         The loop.
     choice
         Its prefetched copies.
-    product
+    first
         Its first asynchronous product, a statement.
     binds
         Positions of bindings that the corners of copies use.
+    product
+        Its product that completes in the next iteration, or how its iterations overlap, if they do.
+    only_products_read
+        Whether only instructions of whole warps read its slots.
+    notes
+        Why its products complete in their own iteration, if they do.
     """
 
     loop: Any
     choice: Prefetched
-    product: Any
+    first: Any
     binds: Sequence[int]
+    product: Product | OverlapPlan | None = None
+    only_products_read: bool = True
+    notes: tuple[LoopNote, ...] = ()
 
     @property
     def copied(self) -> list[BufferVar]:
@@ -81,7 +93,7 @@ def _obstacle(s: Stmt, grid: GridLoops, choice: Prefetched, analysis: Analysis) 
     kept = next((f"{name} is copied in place: {why}" for name, why in choice.kept), "")
     if kept or not choice.chosen:
         return kept or "it copies nothing"
-    if any(f.get(COMPLETION) != TRANSACTIONS for f in choice.facts.values()):
+    if any(f.get(attributes.COMPLETION) != TRANSACTIONS for f in choice.facts.values()):
         return "its copies do not complete on transaction barriers"
     written = analysis.written(s)
     for c in choice.chosen:
@@ -108,8 +120,13 @@ def shape_of(s: Stmt, loops: Sequence[RoleLoop], threads: int, tiles: int | None
     stages, trips = stages_of(first.loop), nodes.as_int(first.loop.extent)
     shared = [a.buffer for a in collect(s, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "shared"]
     other = sum(size_of(b) for b in shared if b not in slots)
-    number = trips if isinstance(trips, int) else 0
-    return Shape(threads, tiles, number, stages, sum(slots.values()), other, OpCall.decode(first.product))
+    number, immediate = trips if isinstance(trips, int) else 0, any(x.product is None for x in loops)
+    call, size = OpCall.decode(first.first), sum(slots.values())
+    overlaps = isinstance(first.product, OverlapPlan) and bool(first.product.tails)
+    count = max(len(products_of(x.loop.body)) for x in loops)
+    return Shape(
+        threads, tiles, number, stages, size, other, call, immediate=immediate, overlaps=overlaps, products=count
+    )
 
 
 def size_of(buffer: BufferVar) -> int:

@@ -16,6 +16,7 @@ from tile_core.analysis.flow import jumps_of
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Stmt
 from tile_core.ir import nodes
+from tile_core.ir.attributes import ALIGN, AXIS, COMPLETION, NUM_STAGES, PING_PONG
 from tile_core.ir.fresh_names import FreshNames
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, annotation, collect, distinct, role
@@ -32,10 +33,10 @@ from tile_core.simt.pipelining.mma_warp import accumulator_schedule, mma_warp_re
 from tile_core.simt.pipelining.multicast import ChosenCluster, Clustering
 from tile_core.simt.pipelining.multicast_copies import MulticastAnalysis
 from tile_core.simt.pipelining.overlap import (
-    PING_PONG,
     Candidates,
     CanOverlap,
     OverlapPlan,
+    are_products_own,
     overlap_of,
     within_iterations,
 )
@@ -47,8 +48,6 @@ from tile_core.simt.pipelining.persistent import (
 )
 from tile_core.simt.pipelining.persistent_writer import write_persistent
 from tile_core.simt.pipelining.plan import (
-    ALIGN,
-    COMPLETION,
     REGISTERS,
     TRANSACTIONS,
     CanCopy,
@@ -150,7 +149,7 @@ class _Pipeliner(StmtRewriter):
     def visit_For(self, s: Stmt) -> Stmt:
         kind = role(s)
         if kind == "grid":
-            self.grid[int(annotation(s, nodes.AXIS))] = s
+            self.grid[int(annotation(s, AXIS))] = s
         if kind == "grid" and self.persistent_hooks is not None and not self.not_persistent:
             shared = self.with_persistent_blocks(s, self.persistent_hooks)
             copied = self.with_producer(s, self.persistent_hooks) if isinstance(shared, str) else shared
@@ -216,10 +215,13 @@ class _Pipeliner(StmtRewriter):
             return loop
         copied = [c.buffer for c in choice.chosen]
         product, remarks = self.product(loop, copied, choice)
-        choice, multicast, why = self.multicast(original, loop, choice, product)
-        remarks = (*remarks, *why)
+        multicast = None
+        if isinstance(product, Product):
+            call = OpCall.decode(top_level(loop.body)[product.position])
+            choice, multicast, why = self.multicast(original, loop, choice, call)
+            remarks = (*remarks, *why)
         plan = self.plan(loop, choice, product, multicast)
-        if self.not_persistent and product is not None:
+        if self.not_persistent and (product is not None or remarks):
             remarks = (*remarks, LoopNote(name, f"no producer warp: {self.not_persistent}"))
         self.record(plan, choice, remarks)
         write = write_loop if plan.overlap is None else write_overlapping
@@ -240,43 +242,40 @@ class _Pipeliner(StmtRewriter):
         )
 
     def multicast(
-        self, original: Stmt, loop: Stmt, choice: Prefetched, product: Product | OverlapPlan | None,
+        self, original: Stmt, loop: Stmt, choice: Prefetched, call: OpCall,
         grid: GridLoops | None = None, persistent: int | None = None,
     ) -> tuple[Prefetched, ChosenCluster | None, list[LoopNote]]:  # fmt: skip
-        """Return the copies of a loop, the chosen cluster for multicast, and notes."""
-        if self.clustering is None or not isinstance(product, Product):
+        """Return the copies of a loop, the chosen cluster for multicast, and notes.
+
+        Parameters
+        ----------
+        call
+            Its asynchronous product.
+        """
+        if self.clustering is None:
             return choice, None, []
         if self.in_role or self.depth:
             text = "no multicast: the loop is in a role or nested in a pipelined loop"
             return choice, None, [LoopNote(str(loop.loop_var.name), text, no_pairs=True)]
         analysis = MulticastAnalysis(self.clustering, self.analysis, self.can_copy, self.threads)
-        call = OpCall.decode(top_level(loop.body)[product.position])
         found = analysis.of(self.grid if grid is None else grid.axes, original, choice, call, persistent)
         self.cluster = found.cluster if found.chosen is not None else self.cluster
         note = LoopNote(str(loop.loop_var.name), found.note, no_pairs=found.chosen is None)
-        return found.choice, found.chosen, [note]
+        chosen = found.chosen
+        if chosen is not None and not self.only_products_read(loop, choice):
+            chosen = replace(chosen, each="thread")
+        return found.choice, chosen, [note]
 
     def with_persistent_blocks(self, s: Stmt, persistent_hooks: PersistentHooks) -> Stmt | str:
         """Return the loop over persistent blocks, or the rejection reason."""
         grid = grid_of(s)
         if isinstance(grid, str):
             return grid
-        products: dict[Any, Product] = {}
-
-        def role_loop(loop: Stmt) -> RoleLoop | str:
-            choice = choose(self.analysis, loop, loop, self.can_copy, self.safe_values)
-            copied = [c.buffer for c in choice.chosen]
-            product, _ = async_product(self.analysis, loop, copied, lambda call: self.is_async(call, self.threads))
-            reason = self.refusal(loop)
-            if reason or product is None:
-                return reason or "its loop has no asynchronous product"
-            products[loop.loop_var] = product
-            call = top_level(loop.body)[product.position]
-            return RoleLoop(loop, choice, call, self.analysis.recomputed(loop, choice.chosen))
-
-        loops = role_loops(s, grid, self.analysis, role_loop)
+        loops = role_loops(s, grid, self.analysis, self.role_loop)
         if isinstance(loops, str):
             return loops
+        if any(isinstance(x.product, OverlapPlan) for x in loops):
+            return "iterations of its loop overlap"
         tiles, first = prod(grid.extents.values()), loops[0]
         shape = shape_of(s, loops, self.threads, tiles)
         persistent = persistent_hooks.choose(replace(shape, subtiles=len(epilogue_of(grid)), once=grid.once))
@@ -284,15 +283,18 @@ class _Pipeliner(StmtRewriter):
         reason = not_repeated(s, grid, repeated, self.analysis, persistent_hooks.thread)
         if isinstance(persistent, Reject) or reason:
             return persistent.reason if isinstance(persistent, Reject) else reason
-        product = products[first.loop.loop_var]
         if persistent.mma_threads:
-            reason = mma_warp_reason(grid, product, first.copied, first.binds)
+            reason = mma_warp_reason(grid, first.product, first.copied, first.binds)
         if reason:
             return reason
+        if not all(x.only_products_read for x in loops):
+            persistent = replace(persistent, arrivals="thread")
         texts = ["the epilogue of a tile overlaps the main loop of the next one"] if persistent.late_epilogue else []
         found: tuple[Prefetched, ChosenCluster | None, list[LoopNote]] = first.choice, None, []
         if grid.once:
-            found = self.multicast(first.loop, first.loop, first.choice, product, grid, persistent.blocks)
+            found = self.multicast(
+                first.loop, first.loop, first.choice, OpCall.decode(first.first), grid, persistent.blocks
+            )
             loops = [replace(first, choice=found[0])]
         _, multicast, why = found
         persistent = persistent.in_clusters(multicast)
@@ -300,15 +302,18 @@ class _Pipeliner(StmtRewriter):
         texts.insert(0, f"{persistent.blocks} persistent blocks process {tiles} tiles")
         for x in loops:
             shared = next((p for p, y in zip(plans, loops, strict=False) if y.shares_slots(x)), None)
-            plan = self.plan(x.loop, x.choice, products[x.loop.loop_var], multicast, shared)
+            product = None if persistent.immediate else x.product
+            plan = self.plan(x.loop, x.choice, product, multicast, shared)
             free = self.name(f"{x.loop.loop_var.name}_free") if shared is None else shared.schedule.barriers[-1].name
             free = free if multicast is None else plan.schedule.barriers[-1].name
             make = with_mma_warp if persistent.mma_threads else with_producer_role
             plan = replace(plan, schedule=make(plan.schedule, self.threads, persistent, free))
-            self.record(plan, x.choice, [*(LoopNote(str(x.loop.loop_var.name), text) for text in texts), *why])
+            self.record(
+                plan, x.choice, [*x.notes, *(LoopNote(str(x.loop.loop_var.name), text) for text in texts), *why]
+            )
             plans.append(plan)
-        if persistent.mma_threads:
-            return self.with_mma_warp(plans[0], grid, repeated, persistent, persistent_hooks, product)
+        if persistent.mma_threads and isinstance(first.product, Product):
+            return self.with_mma_warp(plans[0], grid, repeated, persistent, persistent_hooks, first.product)
         return write_persistent(plans, grid, repeated, persistent, persistent_hooks, self.threads)
 
     def with_mma_warp(
@@ -327,38 +332,46 @@ class _Pipeliner(StmtRewriter):
         grid = grid_of(s, fixed=False)
         if isinstance(grid, str):
             return grid
-
-        def role_loop(loop: Stmt) -> RoleLoop | str:
-            choice = choose(self.analysis, loop, loop, self.can_copy, self.safe_values)
-            every = [x for x in products_of(loop.body) if self.is_async(OpCall.decode(x), self.threads)]
-            reason = self.refusal(loop) or ("" if every else "its loop has no asynchronous product")
-            return reason or RoleLoop(loop, choice, every[0], self.analysis.recomputed(loop, choice.chosen))
-
-        loops = role_loops(s, grid, self.analysis, role_loop)
+        loops = role_loops(s, grid, self.analysis, self.role_loop)
         if isinstance(loops, str) or len(loops) > 1:
             return loops if isinstance(loops, str) else "its block has several pipelined loops"
         first = loops[0]
-        loop, choice, copied = first.loop, first.choice, first.copied
+        loop, choice = first.loop, first.choice
         persistent = persistent_hooks.choose(shape_of(s, loops, self.threads, None))
         repeated = slice_of(grid, [(loop, choice.chosen, first.binds)])
         reason = not_repeated(s, grid, repeated, self.analysis, persistent_hooks.thread)
         if isinstance(persistent, Reject) or reason:
             return persistent.reason if isinstance(persistent, Reject) else reason
-        product, remarks = self.product(loop, copied, choice)
-        if grid.repeats and isinstance(product, OverlapPlan):
+        if grid.repeats and isinstance(first.product, OverlapPlan):
             return "a loop around it repeats a loop whose iterations overlap"
-        own = isinstance(product, OverlapPlan) and product.are_products_own(top_level(loop.body), copied)
-        if not own and not isinstance(product, Product):
-            persistent = replace(persistent, arrivals="thread")  # others than instructions of whole warps read slots
-        plan = with_producer_warp(self.plan(loop, choice, product), self.threads, persistent, self.name)
+        persistent = persistent if first.only_products_read else replace(persistent, arrivals="thread")
+        plan = with_producer_warp(self.plan(loop, choice, first.product), self.threads, persistent, self.name)
         name = str(loop.loop_var.name)
-        notes = [*remarks, LoopNote(name, "a producer warp issues its copies")]
+        notes = [*first.notes, LoopNote(name, "a producer warp issues its copies")]
         if self.clustering is not None:
             text = "no multicast: the blocks are not persistent"
             notes.append(LoopNote(name, text, no_pairs=True))
         self.record(plan, choice, notes)
         self.persistent = persistent
         return write_producer_warp(plan, grid, repeated, persistent, persistent_hooks.thread, self.threads)
+
+    def role_loop(self, loop: Stmt) -> RoleLoop | str:
+        """Return a pipelined loop for a producer, or the reason against it."""
+        choice = choose(self.analysis, loop, loop, self.can_copy, self.safe_values)
+        every = [x for x in products_of(loop.body) if self.is_async(OpCall.decode(x), self.threads)]
+        reason = self.refusal(loop) or ("" if every else "its loop has no asynchronous product")
+        if reason:
+            return reason
+        product, notes = self.product(loop, [c.buffer for c in choice.chosen], choice)
+        only, binds = self.only_products_read(loop, choice), self.analysis.recomputed(loop, choice.chosen)
+        return RoleLoop(loop, choice, every[0], binds, product, only, notes)
+
+    def only_products_read(self, loop: Stmt, choice: Prefetched) -> bool:
+        """Whether only instructions of whole warps read slots, so that one thread releases them."""
+        body = top_level(loop.body)
+        own = [i for i, s in enumerate(body) if is_op(s) and products_of(s)]
+        own = [i for i in own if self.is_async(OpCall.decode(body[i]), self.threads)]
+        return are_products_own(self.analysis, body, own, [c.buffer for c in choice.chosen])
 
     def product(
         self, loop: Stmt, copied: list[Any], choice: Prefetched
@@ -410,7 +423,7 @@ class _Pipeliner(StmtRewriter):
 
     def refusal(self, loop: Stmt) -> str:
         """Return the reason why a loop is not a candidate."""
-        stages, trips = annotation(loop, nodes.STAGES, 0), nodes.as_int(loop.extent)
+        stages, trips = annotation(loop, NUM_STAGES, 0), nodes.as_int(loop.extent)
         if stages < 2:
             return f"num_stages is {stages}"
         if self.inside_parallel:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Stmt
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, replace_for, role
 from tile_core.ops.base import View
 from tile_core.passes.spine import Pass, Plan
@@ -45,7 +45,7 @@ class _Stages(StmtRewriter):
 
     def visit_For(self, s: Stmt) -> Stmt:
         s = super().visit_For(s)
-        stages = annotation(s, nodes.STAGES, 0) if role(s) == "pipelined" else 0
+        stages = annotation(s, attributes.NUM_STAGES, 0) if role(s) == "pipelined" else 0
         if stages < 2:
             return s
         filled = self.filled(s.body)
@@ -56,7 +56,7 @@ class _Stages(StmtRewriter):
             self.sizes |= {b: self.sizes[b] * stages for b in filled}
             return s
         self.sizes |= {b: self.sizes[b] * fits for b in filled}
-        return replace_for(s, s.body, annotations={**dict(s.annotations), nodes.STAGES: nodes.int_const(fits)})
+        return replace_for(s, s.body, annotations={**dict(s.annotations), attributes.NUM_STAGES: nodes.int_const(fits)})
 
     def filled(self, body: Stmt) -> list[Any]:
         """Return the shared buffers that copies from device memory fill."""

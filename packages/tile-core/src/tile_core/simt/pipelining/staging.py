@@ -23,7 +23,7 @@ from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import replace_for, substitute
 from tile_core.records import dataclass
 from tile_core.simt.pipelining.dependences import Analysis, Candidate, top_level, uses, without_dead
@@ -57,7 +57,7 @@ def not_staged(candidate: Candidate, threads: int) -> str:
         Of the block.
     """
     extents = [nodes.as_int(n) for n in candidate.call.args[1].extents]
-    dtype = candidate.call.args[1].dtype
+    dtype = _held(candidate)
     if not all(isinstance(n, int) for n in extents) or DTYPES[dtype].bits < 8:
         return f"no registers hold {dtype} tiles of its shape"
     if prod(extents) % threads:
@@ -114,7 +114,7 @@ class _StagedWriter:
         for copy in (c for g in groups for c in g.copies):
             dst = copy.call.args[1]
             self.held[copy.position], new = nodes.alloc(
-                list(dst.extents), dst.dtype, name(f"{copy.buffer.name}_ahead"), "local.fragment"
+                list(dst.extents), _held(copy), name(f"{copy.buffer.name}_ahead"), "local.fragment"
             )
             self.before.append(new)
 
@@ -132,7 +132,7 @@ class _StagedWriter:
         for position, s in enumerate(self.body):
             parts += [s] if id(s) in kept else []
             parts += self.stage_group(following[position]) if position in following else []
-        notes = {str(k): v for k, v in loop.annotations.items()} | {nodes.ROLE: "serial"}
+        notes = {str(k): v for k, v in loop.annotations.items()} | {attributes.ROLE: "serial"}
         return nodes.seq([*self.before, begin, replace_for(loop, nodes.seq(parts), annotations=notes)])
 
     def stage_group(self, at: int) -> list[Stmt]:
@@ -179,6 +179,11 @@ def _used(body: Sequence[Stmt], copy: Candidate) -> tuple[int, int]:
     return (found[0], found[-1]) if found else (copy.position, copy.position)
 
 
+def _held(copy: Candidate) -> str:
+    """Return the narrower element type of a copy, which registers hold."""
+    src, dst = copy.call.args[:2]
+    return str(min((dst.dtype, src.dtype), key=lambda dtype: DTYPES[dtype].bits))
+
+
 def _bytes(copy: Candidate) -> int:
-    dst = copy.call.args[1]
-    return prod(int(n) for n in dst.extents) * DTYPES[dst.dtype].bits // 8
+    return prod(int(n) for n in copy.call.args[1].extents) * DTYPES[_held(copy)].bits // 8

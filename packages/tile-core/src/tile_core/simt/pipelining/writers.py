@@ -22,12 +22,13 @@ from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Call, Expr, Stmt, Var
 from tile_core.ir import calls, nodes
+from tile_core.ir.attributes import ASYNC, DIM, HALVES, IN_FLIGHT, ROLE, SRC_DIMS, AttrDict
 from tile_core.ir.visit import StmtRewriter, map_expr, replace_for, substitute
 from tile_core.ops.base import View, is_op, with_attributes
 from tile_core.records import dataclass
-from tile_core.simt.pipelining.async_products import IN_FLIGHT, PENDING, WAIT_USES
-from tile_core.simt.pipelining.dependences import Candidate, top_level, without_dead
-from tile_core.simt.pipelining.multicast import HALVES, arrive_at_peers
+from tile_core.simt.pipelining.async_products import PENDING, WAIT_USES
+from tile_core.simt.pipelining.dependences import Candidate, top_level, uses, without_dead
+from tile_core.simt.pipelining.multicast import arrive_at_peers
 from tile_core.simt.pipelining.plan import TRANSACTIONS, LoopPlan
 from tile_core.simt.pipelining.schedule import (
     Arrive,
@@ -46,9 +47,6 @@ from tile_core.simt.pipelining.schedule import (
     WaitPhase,
     WaitUses,
 )
-
-#: Attribute of a copy that may complete later: at the wait for its group, or for the phase of its third operand.
-ASYNC = "async"
 
 
 @dataclass(frozen=True)
@@ -169,13 +167,17 @@ class LoopWriter:
         # an access stays inside its buffer.
         late = [tirx.Bind(self.slot, self.slot_in(iteration))]
         parts: list[Stmt] = []
+        rest: list[Stmt] = []
         for offset, run in runs_of(program.iteration):
             if offset == 0:
                 for at, step in enumerate(run):
                     if isinstance(step, (Use, WaitPhase)):
                         parts, late = [*parts, *late], []
+                    if not isinstance(step, Arrive):
+                        parts, rest = [*parts, *rest], []
                     if isinstance(step, Use):
-                        parts += self.computed()
+                        reads, rest = self.reads_and_rest()
+                        parts += reads
                     elif isinstance(step, Arrive):
                         parts += self.release_slots(step, iteration)
                     elif isinstance(step, Sync):
@@ -191,14 +193,22 @@ class LoopWriter:
                 ]
                 late = []
         notes = {str(k): v for k, v in loop.annotations.items()}
-        notes[nodes.ROLE] = "serial"
-        return replace_for(loop, nodes.seq(parts), annotations=notes)
+        notes[ROLE] = "serial"
+        return replace_for(loop, nodes.seq([*parts, *rest]), annotations=notes)
+
+    def reads_and_rest(self) -> tuple[list[Stmt], list[Stmt]]:
+        """Return the statements up to the last reader of the current slot, and the others."""
+        made = self.computed()
+        if self.plan.product is not None or self.plan.overlap is not None:
+            return made, []  # instructions read the slot until their wait
+        last = max((i for i, s in enumerate(made) if any(uses(s, r) for r in self.plan.rings.values())), default=-1)
+        return made[: last + 1], made[last + 1 :]
 
     def computed(self) -> list[Stmt]:
         """Return the rest of the body, on the current slot."""
         body, product = list(self.body), self.plan.product
         if product is not None:
-            attrs: dict[str, object] = {IN_FLIGHT: 1}
+            attrs: AttrDict = {IN_FLIGHT: 1}
             if self.plan.multicast is not None and self.plan.multicast.halves:
                 attrs[HALVES] = list(self.plan.multicast.offer.cluster)
             body[product.position] = with_attributes(body[product.position], attrs)
@@ -285,7 +295,7 @@ class LoopWriter:
         src, dst = c.call.args
         source = nodes.region(src.buffer, [self.at(nodes.int_const(0) + m, mapping) for m in src.mins], src.extents)
         to = nodes.region(self.plan.rings[c.buffer], [slot, *dst.mins], [1, *dst.extents])
-        attrs = {**c.call.attrs, **self.plan.facts.get(c.buffer, {}), ASYNC: 1}
+        attrs: AttrDict = {**c.call.attrs, **self.plan.facts.get(c.buffer, {}), ASYNC: 1}
         if isinstance(group.completion, Immediate):
             del attrs[ASYNC]
         operands = [source, to]
@@ -341,10 +351,10 @@ class _Slots(StmtRewriter):
             # A product that a pair of blocks compute has half of a tile in its slot.
             inside = zip(view.extents, nodes.shape_of(new)[1:], strict=True)
             args.append(nodes.region(new, [self.slot, *mins], [1, *(min(n, whole) for n, whole in inside)]))
-            if position == 0 and "dim" in attrs:
-                attrs["dim"] = int(attrs["dim"]) + 1
-            if position == 0 and "src_dims" in attrs:
-                attrs["src_dims"] = [int(d) + 1 for d in attrs["src_dims"]]
+            if position == 0 and DIM in attrs:
+                attrs[DIM] = int(attrs[DIM]) + 1
+            if position == 0 and SRC_DIMS in attrs:
+                attrs[SRC_DIMS] = [int(d) + 1 for d in attrs[SRC_DIMS]]
         return type(call)(call.op, args, attrs=attrs, ret_ty=call.ty)
 
     def region(self, a: Expr) -> Expr:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
-from dataclasses import field
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from tile_core.context import Context
 
 
-@dataclass
+@dataclass(frozen=True)
 class Inferred:
     """The outcome.
 
@@ -52,8 +51,8 @@ class Inferred:
     """
 
     placement: Placement
-    nests: dict[int, FragmentLayout] = field(default_factory=dict)
-    demoted: dict[BufferVar, str] = field(default_factory=dict)
+    nests: Mapping[int, FragmentLayout]
+    demoted: Mapping[BufferVar, str]
 
 
 def infer(
@@ -92,7 +91,7 @@ def infer(
 
     def attempt(by_rows: bool) -> _Inference:
         found = _Inference(find_sites(body), selections, block, ctx, known, dict(layouts or {}), dict(reducers or {}))
-        found.placement.fragments.update(fragments or {})
+        found.held.update(fragments or {})
         found.annotated = frozenset(fragments or {})
         found.by_rows = by_rows
         found.solve()
@@ -115,13 +114,18 @@ class _Inference:
         reducers: dict[str, str],
     ) -> None:
         self.sites, self.selections, self.block, self.ctx = sites, selections, block, ctx
-        self.aligned, self.placement = aligned, Placement(layouts=layouts)
+        self.aligned = aligned
+        #: The result, which is complete at the end.
+        self.held: dict[BufferVar, FragmentLayout] = {}
+        self.layouts, self.reducers = layouts, dict[BufferVar, str]()
+        self.nests, self.demoted = dict[int, FragmentLayout](), dict[BufferVar, str]()
+        self.placement = Placement(self.held, layouts=layouts, reducers=self.reducers)
         self.asked = frozenset(layouts)
         #: Reducers whose rows belong to groups of threads, whether to try that, and whether a loop needs other rows.
         self.rows: set[BufferVar] = set()
         self.by_rows, self.misses_rows = True, False
         self.annotated: frozenset[BufferVar] = frozenset()
-        self.result = Inferred(self.placement)
+        self.result = Inferred(self.placement, self.nests, self.demoted)
         self.fragments = {b: None for b in sites.allocated if nodes.scope_of(b) == "local.fragment"}
         self.fragments |= dict.fromkeys(self._local_tiles())
         self.kinds = {b: reducers[str(b.name)] for b in sites.allocated if str(b.name) in reducers}
@@ -156,14 +160,14 @@ class _Inference:
         for buffer in self.kinds:
             if self.in_registers(buffer):
                 if not self.distribute_reducer_rows(buffer):
-                    self.placement.fragments[buffer] = partial(tuple(nodes.shape_of(buffer)), self.block.count)
-                self.placement.reducers[buffer] = self.kinds[buffer]
+                    self.held[buffer] = partial(tuple(nodes.shape_of(buffer)), self.block.count)
+                self.reducers[buffer] = self.kinds[buffer]
         for nest in self.sites.nests:
-            if nest.extents is None or nest.number in self.result.nests:
+            if nest.extents is None or nest.number in self.nests:
                 continue
             for store in (x for x in collect(nest.body, tirx.BufferStore) if x.buffer in self.kinds):
                 if not self.in_registers(store.buffer) or not is_update(store, self.kinds[store.buffer]):
-                    self.result.nests[nest.number] = partial(nest.extents, self.block.count)
+                    self.nests[nest.number] = partial(nest.extents, self.block.count)
 
     def users(self, buffer: BufferVar) -> Mapping[object, Block]:
         """Return the threads that use a buffer, by role; the block's without a role."""
@@ -188,7 +192,7 @@ class _Inference:
             return False
         given = (self.block.count, width, self.vector_of_row)
         found = rows_of_groups(buffer, self.kinds[buffer], self.sites.nests, *given)
-        placed = self.result.nests
+        placed = self.nests
         if found is None or any(placed.get(n, layout) != layout for n, layout in found[1].items()):
             return False
         for nest in (n for n in self.sites.nests if n.number in found[1]):
@@ -197,23 +201,23 @@ class _Inference:
             if not all(self.in_registers(b) and self.updates(nest, b) for b in others):
                 return False
         self.rows.add(buffer)
-        self.placement.fragments[buffer] = found[0]
+        self.held[buffer] = found[0]
         placed.update(found[1])
         return True
 
     # State
 
     def known(self, buffer: BufferVar) -> FragmentLayout | None:
-        return self.placement.fragments.get(buffer)
+        return self.held.get(buffer)
 
     def is_open(self, buffer: BufferVar) -> bool:
-        return buffer in self.fragments and buffer not in self.result.demoted and self.known(buffer) is None
+        return buffer in self.fragments and buffer not in self.demoted and self.known(buffer) is None
 
     def in_registers(self, buffer: BufferVar) -> bool:
-        return buffer in self.fragments and buffer not in self.result.demoted
+        return buffer in self.fragments and buffer not in self.demoted
 
     def demote(self, buffer: BufferVar, reason: str) -> None:
-        self.result.demoted.setdefault(buffer, reason)
+        self.demoted.setdefault(buffer, reason)
 
     def _local_tiles(self) -> list[BufferVar]:
         """Private arrays that a nest fills as a tile: their elements belong to iterations."""
@@ -254,14 +258,14 @@ class _Inference:
                 changed |= self.want(buffer, want, variant.name)
             elif self.in_registers(buffer):
                 self.demote(buffer, f"{variant.name} takes it from shared memory")
-            elif buffer not in self.sites.viewed and buffer not in self.placement.layouts:
-                self.placement.layouts[buffer] = want
+            elif buffer not in self.sites.viewed and buffer not in self.layouts:
+                self.layouts[buffer] = want
                 changed = True
         return changed
 
     def answer(self, site: OpSite, variant: SimtVariant) -> Mapping[int, LayoutMap]:
         """Return the layouts that a variant demands, given those of its operands."""
-        placed = self.placement.fragments, self.placement.layouts
+        placed = self.held, self.layouts
         state = tuple([known.get(view.buffer) for view in site.views.values() for known in placed])
         before, wants = self.answers.get(site.number, (None, {}))
         if before is None or any(map(operator.is_not, before, state)):
@@ -274,13 +278,13 @@ class _Inference:
             return False
         found = self.known(buffer)
         if found is None:
-            self.placement.fragments[buffer] = layout
+            self.held[buffer] = layout
             return True
         if found != layout and not found.same_as(layout):
             self.demote(buffer, f"{who} needs {layout}, but it is {found}")
         elif layout.registers > found.registers:
             # The same elements in the same registers, and more padding, which this op writes.
-            self.placement.fragments[buffer] = layout
+            self.held[buffer] = layout
             return True
         return False
 
@@ -294,12 +298,12 @@ class _Inference:
                     if self.in_registers(a.buffer):
                         self.demote(a.buffer, "a loop without constant extents accesses it")
                 continue
-            if nest.number not in self.result.nests:
+            if nest.number not in self.nests:
                 anchor = self.anchor(nest)
                 if anchor is not None:
-                    self.result.nests[nest.number] = anchor
+                    self.nests[nest.number] = anchor
                     changed = True
-            if nest.number in self.result.nests:
+            if nest.number in self.nests:
                 changed |= self.derive(nest)
         return changed
 
@@ -308,7 +312,7 @@ class _Inference:
         best: FragmentLayout | None = None
         for a in nest.accesses:
             known = self.known(a.buffer)
-            if known is None or a.buffer in self.result.demoted or a.buffer in set(self.kinds) - self.rows:
+            if known is None or a.buffer in self.demoted or a.buffer in set(self.kinds) - self.rows:
                 continue
             order = _plain(a, nest)
             if order is None or any(v is None for v in order.values()) or len(order) != len(nest.loops):
@@ -330,13 +334,13 @@ class _Inference:
     def derive(self, nest: Nest) -> bool:
         """Give fragments of a nest without a layout the one implied by its iterations."""
         changed = False
-        own = self.result.nests[nest.number]
+        own = self.nests[nest.number]
         for a in sorted(nest.accesses, key=lambda a: not a.is_store):
             if not self.is_open(a.buffer):
                 continue
             found = _carried(a, nest, own)
             if found is not None:
-                self.placement.fragments[a.buffer] = found
+                self.held[a.buffer] = found
                 changed = True
         return changed
 
@@ -349,10 +353,10 @@ class _Inference:
                 if self.is_open(view.buffer):
                     return self.give(view.buffer)
         for nest in self.sites.nests:
-            if nest.extents is None or nest.number in self.result.nests:
+            if nest.extents is None or nest.number in self.nests:
                 continue
             if any(self.is_open(a.buffer) for a in nest.accesses):
-                self.result.nests[nest.number] = self.plain(nest)
+                self.nests[nest.number] = self.plain(nest)
                 return True
         for buffer in self.fragments:
             if self.is_open(buffer):
@@ -362,7 +366,7 @@ class _Inference:
     def give(self, buffer: BufferVar) -> bool:
         shape = tuple(nodes.shape_of(buffer))
         threads = next(iter(self.users(buffer).values())).count
-        self.placement.fragments[buffer] = spread(shape, threads, self.vector_of_tile(buffer))
+        self.held[buffer] = spread(shape, threads, self.vector_of_tile(buffer))
         return True
 
     def vector_of_tile(self, buffer: BufferVar) -> int:
@@ -390,12 +394,12 @@ class _Inference:
     def spread_nests(self) -> None:
         for nest in self.sites.nests:
             if nest.extents is not None and nest.number >= 0:
-                self.result.nests.setdefault(nest.number, self.plain(nest))
+                self.nests.setdefault(nest.number, self.plain(nest))
 
     # Proof
 
     def verify(self, nest: Nest) -> None:
-        own = self.result.nests.get(nest.number)
+        own = self.nests.get(nest.number)
         if own is None:
             return
         copies_kept = []

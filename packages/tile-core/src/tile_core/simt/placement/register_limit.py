@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Stmt
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import collect
 from tile_core.ops import request_registers
 from tile_core.ops.base import OpCall, View, is_op
@@ -37,7 +37,7 @@ def most_registers(program: Stmt, threads: int, ctx: Context) -> int | None:
     """
     most = ctx.capabilities.registers_of(threads)
     found = [OpCall.decode(s) for s in collect(program, tirx.Evaluate) if is_op(s)]
-    requested = [int(c.attrs[request_registers.COUNT]) for c in found if c.name == request_registers.OP.name]
+    requested = [int(c.attrs[attributes.COUNT]) for c in found if c.name == request_registers.OP.name]
     return None if most is None else max([most, *requested])
 
 

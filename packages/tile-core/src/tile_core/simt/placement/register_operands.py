@@ -21,11 +21,11 @@ from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.errors import TileError
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import StmtRewriter, collect, loads_of, role, substitute
 from tile_core.lowering.dispatch import select
 from tile_core.lowering.variant import Reject
-from tile_core.ops.base import COMPLETES, OpCall, View, is_op
+from tile_core.ops.base import OpCall, View, is_op
 from tile_core.passes.lower_ops import requires_order
 from tile_core.simt.ops.products.instruction import OperandKind
 from tile_core.simt.ops.products.plan import ProductPlan
@@ -42,8 +42,8 @@ __all__ = ["operands_in_registers"]
 
 #: Registers of a thread, of 32 bits, that an operand may take.
 _MOST = 64
-#: Attributes of a product that demand an instruction, or a barrier that it completes.
-_DEMANDS = frozenset({"variant", COMPLETES})
+PRODUCT_DEMANDS = frozenset({"variant", attributes.COMPLETES})
+"""Attributes of a product that demand an instruction, or a barrier that it completes."""
 #: Elements along a dimension that share one, such as a scale, at least.
 _GROUP = 8
 
@@ -64,13 +64,13 @@ def operands_in_registers(
     kept
         Names of buffers with a layout, or with values outside of their own.
     """
-    uses = _OperandUses(block)
+    uses = OperandUses(block)
     uses.stmt(body)
     chosen = [b for b in uses.computed() if str(b.name) not in kept and _is_better(b, uses.products[b], variants, ctx)]
     return _InRegisters({b: _fragment(b) for b in chosen}).stmt(body) if chosen else body
 
 
-class _OperandUses(StmtRewriter):
+class OperandUses(StmtRewriter):
     """Collects the stores and products of shared buffers."""
 
     def __init__(self, block: Block) -> None:
@@ -126,7 +126,9 @@ class _OperandUses(StmtRewriter):
     def visit_Evaluate(self, s: Stmt) -> Stmt:
         call = call_of(s, self.block) if is_op(s) else None
         views = [a for a in call.args if isinstance(a, View)] if call is not None else []
-        operands = views[:2] if call is not None and call.name == "gemm" and not _DEMANDS & call.attrs.keys() else []
+        operands = (
+            views[:2] if call is not None and call.name == "gemm" and not PRODUCT_DEMANDS & call.attrs.keys() else []
+        )
         for view in views:
             whole = list(view.extents) == nodes.shape_of(view.buffer)
             if call is not None and view in operands and whole and views.count(view) == 1:
@@ -175,7 +177,7 @@ def _is_better(buffer: BufferVar, calls: Sequence[SimtCall], variants: Sequence[
 def _is_better_for(buffer: BufferVar, call: SimtCall, variants: Sequence[Variant], ctx: Context) -> bool:
     held = View(_fragment(buffer), *_region(buffer))
     args = tuple(held if isinstance(a, View) and a.buffer.same_as(buffer) else a for a in call.args)
-    shared, registers = (_chosen(c, variants, ctx) for c in (call, replace(call, args=args)))
+    shared, registers = (plan_of(c, variants, ctx) for c in (call, replace(call, args=args)))
     if shared is None or registers is None:
         return False
     if registers[0].group != shared[0].group and registers[0].priority < shared[0].priority:
@@ -193,7 +195,7 @@ def _is_better_for(buffer: BufferVar, call: SimtCall, variants: Sequence[Variant
     return _bytes(other.buffer) * (_readers(after, 1 - position) - _readers(before, 1 - position)) <= saved
 
 
-def _chosen(call: SimtCall, variants: Sequence[Variant], ctx: Context) -> tuple[MatrixVariant, ProductPlan] | None:
+def plan_of(call: SimtCall, variants: Sequence[Variant], ctx: Context) -> tuple[MatrixVariant, ProductPlan] | None:
     """Return the variant for a product and its plan; ``None`` without matrix instructions."""
     try:
         variant = select(call, variants, ctx, None, in_order=requires_order(call, ctx)).variant

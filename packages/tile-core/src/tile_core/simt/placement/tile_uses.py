@@ -12,14 +12,12 @@ from tile_core.analysis.point import Point, is_grid
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import StmtRewriter, annotation, collect, replace_for, role
 from tile_core.ops.base import OpCall, View
 from tile_core.records import dataclass
 from tile_core.simt.placement.variant_selection import number_of
 
-#: Annotation of the outermost loop of a data-parallel nest: its number.
-NEST = "tile.nest"
 PARALLEL = ("parallel", "vectorized")
 
 
@@ -176,7 +174,7 @@ class _Number(StmtRewriter):
         if role(s) not in PARALLEL:
             return super().visit_For(s)
         number, self.count = self.count, self.count + 1
-        return replace_for(s, s.body, annotations={**dict(s.annotations), NEST: nodes.int_const(number)})
+        return replace_for(s, s.body, annotations={**dict(s.annotations), attributes.NEST: nodes.int_const(number)})
 
 
 class _FindUses:
@@ -201,7 +199,7 @@ class _FindUses:
             return
         loops, body = nest_of(p.stmt)
         outer = tuple(_range(x) for x in p.loops if x.kind == "for" and not is_grid(x))
-        nest = Nest(int(annotation(p.stmt, NEST, -1)), loops, body, outer, role=p.role)
+        nest = Nest(int(annotation(p.stmt, attributes.NEST, -1)), loops, body, outer, role=p.role)
         self.sites.nests.append(nest)
         for a in inside:
             around = [x for x in a.point.loops if p.contains(x)]

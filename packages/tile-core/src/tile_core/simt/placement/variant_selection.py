@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Call, Stmt
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import StmtRewriter, loads_of, role
 from tile_core.lowering.dispatch import Selection, select
 from tile_core.ops.base import OpCall, View, is_op
@@ -16,7 +16,6 @@ from tile_core.ops.effects import PER_THREAD_OPS
 from tile_core.ops.registry import OPS
 from tile_core.passes.lower_ops import MeaningVariant, OpChoice, requires_order
 from tile_core.records import dataclass
-from tile_core.simt.pipelining.multicast import HALVES
 from tile_core.simt.role_threads import block_in, is_shared
 from tile_core.simt.variant import Block, Placement, SimtCall, SimtVariant
 
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
     from tile_core.context import Context
     from tile_core.lowering.variant import Variant
 
-#: Attribute of a selected call: its number in ``Selected.selections``.
-ID = "tile.id"
 #: Ops whose variants read out-of-bounds elements as zero.
 _ZERO_OUTSIDE = frozenset({"gemm", "gemm_sp"})
 
@@ -103,7 +100,7 @@ def number_of(stmt: Stmt) -> int | None:
     if not isinstance(stmt, (tirx.Evaluate, tirx.Bind)) or not nodes.is_tile_call(stmt.value):
         return None
     attrs = stmt.value.attrs
-    found = attrs.get(ID) if attrs else None
+    found = attrs.get(attributes.ID) if attrs else None
     return None if found is None else int(nodes.as_int(found))
 
 
@@ -145,7 +142,7 @@ class _Select(StmtRewriter):
         if not call.divergent and _is_of_fragments(lowered):
             # Of one element there is no loop; a fragment is placed by the loops that access it.
             lowered = nodes.for_loop(nodes.fresh("i"), 1, lowered, "parallel", span=call.span)
-        return tirx.AttrStmt(ir.StringImm(call.name), nodes.OP_MARK, nodes.int_const(0), lowered, call.span)
+        return nodes.mark(attributes.OP_MARK, call.name, lowered, call.span)
 
     def visit_Bind(self, s: Stmt) -> Stmt:
         if not nodes.is_tile_call(s.value) or not self.known(s):
@@ -160,11 +157,11 @@ class _Select(StmtRewriter):
     def choose(self, s: Stmt) -> tuple[SimtCall, Selection]:
         alone = self.names_threads and str(s.value.op.name)[5:] in PER_THREAD_OPS
         call = call_of(s, self.block, divergent=self.divergent or alone)
-        forced = call.attrs.get("variant")
+        forced = call.attrs.get(attributes.VARIANT)
         mine = self.variants.get(call.name, ())
         if self.divergent:
             mine = [v for v in mine if isinstance(v, MeaningVariant) or getattr(v, "in_thread_code", False)]
-        if HALVES in call.attrs:  # other variants would take the half of B for all of it
+        if attributes.HALVES in call.attrs:  # other variants would take the half of B for all of it
             mine = [v for v in mine if getattr(v, "of_pairs", False)]
         filled = any(isinstance(a, View) and a.name in self.safe_values for a in call.args)
         if filled and call.name in _ZERO_OUTSIDE:
@@ -179,7 +176,7 @@ class _Select(StmtRewriter):
         number = len(self.selections)
         self.selections[number] = selection
         attrs = {str(k): v for k, v in dict(value.attrs).items()} if value.attrs else {}
-        return ir.Call(value.op, list(value.args), attrs={**attrs, ID: number}, ret_ty=value.ty)
+        return ir.Call(value.op, list(value.args), attrs={**attrs, attributes.ID: number}, ret_ty=value.ty)
 
 
 def _is_of_fragments(s: Stmt) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import gcd, prod
 from typing import NamedTuple
 
-from tile_core.analysis.proofs import linear_parts
+from tile_core.analysis.affine import linear_form
 from tile_core.compat.types import BufferVar
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
@@ -79,8 +79,8 @@ def is_contiguous(a: TileAccess, nest: Nest) -> bool:
     """Whether the last loop runs over adjacent elements of the buffer."""
     if not a.indices:
         return False
-    parts = linear_parts(a.indices[-1], [nest.variables[-1]])
-    return bool(parts) and nodes.as_int(parts[0]) == 1
+    form = linear_form(a.indices[-1], [nest.variables[-1]])
+    return form is not None and form.steps == (1,)
 
 
 def in_memory(buffer: BufferVar) -> bool:

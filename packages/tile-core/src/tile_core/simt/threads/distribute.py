@@ -17,19 +17,17 @@ from tile_core.compat.types import Call, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.errors.ops import DivergentBarrier
 from tile_core.ir import calls, nodes
+from tile_core.ir.attributes import LOWERED, MANAGED, NEST, ONLY, OP_MARK, ROLE, SPLIT, STEP, UPDATED
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, annotation, collect, loads_of, map_expr, replace_for, role
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.ops.effects import PER_THREAD_OPS, varies
-from tile_core.simt.placement.tile_uses import NEST, PARALLEL, Nest, nest_of, shares_bytes, viewed_buffers
+from tile_core.simt.placement.tile_uses import PARALLEL, Nest, nest_of, shares_bytes, viewed_buffers
 from tile_core.simt.role_threads import block_in, is_shared
 from tile_core.simt.threads.element_loops import ElementLoop, element_loops
-from tile_core.simt.threads.lower_selected import LOWERED
 from tile_core.simt.threads.parallel_nest import NestWriter
 from tile_core.simt.variant import Block, Placement
 
-#: Annotation of the registers of a reducer: iterations of one thread update the same element again and again.
-UPDATED = "tile.updated"
 _MEETING = frozenset({"sync_threads"})
 
 
@@ -160,7 +158,7 @@ class _Distribute(StmtRewriter):
             return s
         if alone or (self.single and (self.one_block or not outside)):
             return s
-        return tirx.AttrStmt(nodes.int_const(0), calls.SPLIT, nodes.int_const(0), s, s.span)
+        return nodes.mark(SPLIT, 0, s, s.span)
 
     def visit_BufferStore(self, s: Stmt) -> Stmt:
         return self.stored(super().visit_BufferStore(s))
@@ -194,7 +192,7 @@ class _Distribute(StmtRewriter):
         for x in collect(s, (tirx.For, tirx.AttrStmt)):
             if isinstance(x, tirx.For) and role(x) in PARALLEL and not shares_bytes(x, self.viewed):
                 return True
-            if isinstance(x, tirx.AttrStmt) and x.attr_key in (LOWERED, calls.STEP, calls.MANAGED, calls.ONLY):
+            if isinstance(x, tirx.AttrStmt) and x.attr_key in (LOWERED, STEP, MANAGED, ONLY):
                 return True
         return any(nodes.is_tile_call(c) and str(c.op.name)[5:] in _COLLECTIVE for c in collect(s, ir.Call))
 
@@ -202,9 +200,9 @@ class _Distribute(StmtRewriter):
         if s.attr_key == LOWERED:
             self.require_uniform(s, f"T.{s.node.value}")
             return calls.step(s.body, s.span) if _is_simple(s.body) else s.body
-        if s.attr_key == nodes.OP_MARK:
+        if s.attr_key == OP_MARK:
             return self.stmt(s.body)
-        if s.attr_key == calls.ONLY:
+        if s.attr_key == ONLY:
             return self.only(s)
         return super().visit_AttrStmt(s)
 
@@ -275,7 +273,7 @@ class _Distribute(StmtRewriter):
 
     def nest(self, s: Stmt) -> Stmt:
         if role(s) == "vectorized" and (self.masked or self.differs(s)):
-            return replace_for(s, self.stmt(s.body), annotations={nodes.ROLE: "unroll"}, kind=tirx.ForKind.UNROLLED)
+            return replace_for(s, self.stmt(s.body), annotations={ROLE: "unroll"}, kind=tirx.ForKind.UNROLLED)
         self.require_uniform(s, "a data-parallel loop")
         if self.names_threads and varies(s, self.varying) and self.differs(s):
             raise DivergentBarrier(what="a data-parallel loop that names its threads", where=nodes.where_of(s))
@@ -297,17 +295,20 @@ class _Plain(StmtRewriter):
     def expr(self, e: Expr) -> Expr:
         return self.owner.expr(e)
 
+    def visit_AllocBuffer(self, s: Stmt) -> Stmt:
+        return self.owner.visit_AllocBuffer(s)
+
     def visit_BufferStore(self, s: Stmt) -> Stmt:
         return self.owner.stored(super().visit_BufferStore(s))
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
-        return self.stmt(s.body) if s.attr_key in (nodes.OP_MARK, calls.STEP) else super().visit_AttrStmt(s)
+        return self.stmt(s.body) if s.attr_key in (OP_MARK, STEP) else super().visit_AttrStmt(s)
 
     def visit_For(self, s: Stmt) -> Stmt:
         new = super().visit_For(s)
         if role(s) not in PARALLEL:
             return new
-        return replace_for(new, new.body, kind=tirx.ForKind.SERIAL, annotations={nodes.ROLE: "serial"})
+        return replace_for(new, new.body, kind=tirx.ForKind.SERIAL, annotations={ROLE: "serial"})
 
 
 def _acts(s: Stmt) -> bool:
@@ -326,6 +327,6 @@ def _on_memory(call: Any) -> bool:
 
 def _is_simple(s: Stmt) -> bool:
     """Whether a statement has no steps of its own."""
-    return not any(x.attr_key == calls.STEP for x in collect(s, tirx.AttrStmt)) and not any(
+    return not any(x.attr_key == STEP for x in collect(s, tirx.AttrStmt)) and not any(
         nodes.is_tile_call(c, "sync_threads") for c in collect(s, ir.Call)
     )

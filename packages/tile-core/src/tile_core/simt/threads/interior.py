@@ -13,10 +13,11 @@ from math import prod
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.ir import nodes
+from tile_core.ir.attributes import VECTOR
 from tile_core.ir.visit import StmtRewriter, annotation, collect, renamed, replace_for, uses_var
 from tile_core.simt.memory.alignment import view_roots
 from tile_core.simt.memory.lane_conditions import LaneConditions, negated
-from tile_core.simt.memory.vector_bodies import VECTOR, evaluated, leading_conditions, parts_of, with_outcome
+from tile_core.simt.memory.vector_bodies import evaluated, leading_conditions, parts_of, with_outcome
 
 __all__ = ["split_interior"]
 

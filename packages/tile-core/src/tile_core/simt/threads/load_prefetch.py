@@ -6,26 +6,29 @@ element follows from the iteration alone, it is loaded one iteration before::
 
     ahead = S[row, 0]
     for k:
-        s = ahead
+        wait; y = f(x[k], ahead)
         if k + 1 < n: ahead = S[row, k + 1]
-        wait; y = f(x[k], s)
 
-An element that is the same in each iteration is loaded once, before the loop. Vector accesses are loaded likewise.
+The load follows the last use: a copy of the element at the begin of an iteration would wait for it there, since
+assemblers move such copies up behind the load. An element that is the same in each iteration is loaded once, before the
+loop. Vector accesses are loaded likewise.
 Loads to arrays that outlive the iteration remain: they are of another iteration already.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from math import prod
+from typing import Any
 
 from tile_core.analysis.analyzer import Analyzer
+from tile_core.analysis.flow import names_of
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Call, Expr, Key, Mutator, Stmt, Var
 from tile_core.dtypes import DTYPES
-from tile_core.ir import calls, nodes
-from tile_core.ir.visit import StmtRewriter, collect, replace_for, substitute
+from tile_core.ir import attributes, calls, nodes
+from tile_core.ir.visit import StmtRewriter, collect, loads_of, replace_for, substitute
 from tile_core.records import dataclass
 from tile_core.simt.memory.alignment import WIDEST
 
@@ -36,7 +39,7 @@ MOST_PREFETCHED = 16
 
 #: Calls of which a load is an address, not a value.
 _ADDRESSES = ("address", "move")
-_ROLE = {nodes.ROLE: "unroll"}
+_ROLE = {attributes.ROLE: "unroll"}
 _UNROLLED = (tirx.ForKind.UNROLLED, tirx.ForKind.VECTORIZED)
 
 
@@ -84,8 +87,8 @@ class _PrefetchedLoad:
         The unrolled loops that its position depends on.
     changes
         Whether iterations load different elements.
-    following, current
-        The elements of the next and of this iteration, for each iteration of ``around``.
+    elements
+        The elements of this iteration, for each iteration of ``around``; behind their last use those of the next.
     width
         Bytes of a vector access; 0 for a load of one element.
     """
@@ -94,8 +97,7 @@ class _PrefetchedLoad:
     conditions: list[Expr]
     around: tuple[Stmt, ...]
     changes: bool
-    following: BufferVar
-    current: BufferVar
+    elements: BufferVar
     width: int = 0
 
     @property
@@ -129,8 +131,7 @@ class _PrefetchedLoad:
 
     def loaded(self, iteration: Var, at: Expr) -> Stmt:
         """Return the loads of an iteration."""
-        to = self.following if self.changes else self.current
-        s = self.moved(to, self.position, self.load)
+        s = self.moved(self.elements, self.position, self.load)
         if self.conditions:
             s = tirx.IfThenElse(tirx.any(*self.conditions), s, None)
         return self.each(substitute(s, {iteration: at}))
@@ -163,9 +164,6 @@ class _LoadsOfLoop(StmtRewriter):
         self.around: list[Stmt] = []
         self.conditions: list[Expr | None] = []
         self.by_role = False
-        self.handlers = [
-            (ir.TensorLoad, self._load), (ir.Call, self._call), ((tirx.And, tirx.Or), self._joined),
-        ]  # fmt: skip
 
     def rewritten(self) -> Stmt:
         """Return the loop with loads before it, or itself."""
@@ -181,18 +179,21 @@ class _LoadsOfLoop(StmtRewriter):
         found = [a for key, a in self.found.items() if key in self.chosen]
         k, first = self.loop.loop_var, self.loop.min
         end = first + self.loop.extent
-        following = k + nodes.int_const(1, nodes.dtype_of(k))
-        arrays = [tirx.AllocBuffer(b) for a in found for b in ((a.following, a.current) if a.changes else (a.current,))]
+        arrays = [tirx.AllocBuffer(a.elements) for a in found]
         before = nodes.seq([a.loaded(k, first) for a in found])
         trips = nodes.as_int(self.loop.extent)
         if not (isinstance(trips, int) and trips > 0):
             before = tirx.IfThenElse(first < end, before, None)
-        changing = [a for a in found if a.changes]
-        now = [a.each(a.moved(a.current, a.position, nodes.load(a.following, [a.position]))) for a in changing]
-        more = [tirx.IfThenElse(following < end, nodes.seq([a.loaded(k, following) for a in changing]), None)]
-        if changing:
-            body = nodes.seq([*now, *more, body])
-        return nodes.seq([*arrays, before, replace_for(self.loop, body)])
+        following = k + nodes.int_const(1, nodes.dtype_of(k))
+        parts = list(body.seq) if type(body) is tirx.SeqStmt else [body]
+        last = {
+            a.elements: max((i for i, s in enumerate(parts) if a.elements in names_of(s)), default=len(parts) - 1)
+            for a in found if a.changes
+        }  # fmt: skip
+        for at in sorted(set(last.values()), reverse=True):
+            loads = [a.loaded(k, following) for a in found if last.get(a.elements) == at]
+            parts.insert(at + 1, tirx.IfThenElse(following < end, nodes.seq(loads), None))
+        return nodes.seq([*arrays, before, replace_for(self.loop, nodes.seq(parts))])
 
     # Statements
 
@@ -221,7 +222,7 @@ class _LoadsOfLoop(StmtRewriter):
         return tirx.IfThenElse(condition, then, other, s.span)
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
-        outer, self.by_role = self.by_role, self.by_role or s.attr_key == calls.ONLY
+        outer, self.by_role = self.by_role, self.by_role or s.attr_key == attributes.ONLY
         new = super().visit_AttrStmt(s)
         self.by_role = outer
         return new
@@ -237,12 +238,12 @@ class _LoadsOfLoop(StmtRewriter):
         if not nodes.is_tile_call(s.value, "move"):
             return super().visit_Evaluate(s)
         to, load = s.value.args
-        width = int(nodes.as_int(s.value.attrs["bytes"]))
+        width = int(nodes.as_int(s.value.attrs[attributes.BYTES]))
         key = self._key(load, width) if self.is_staged(to.source) else None
         if key not in self.chosen:
             return s
         found = self.found[key]
-        return calls.move(to.source, list(to.indices), found.current, [found.position], width, s.span)
+        return calls.move(to.source, list(to.indices), found.elements, [found.position], width, s.span)
 
     def is_staged(self, array: BufferVar) -> bool:
         """Whether the elements of an array go to shared memory only."""
@@ -272,9 +273,13 @@ class _LoadsOfLoop(StmtRewriter):
 
     # Expressions
 
+    def handlers(self) -> list[Any]:
+        """Return the functions that replace parts of expressions."""
+        return [(ir.TensorLoad, self._load), (ir.Call, self._call), ((tirx.And, tirx.Or), self._joined)]
+
     def expr(self, e: Expr) -> Expr:
         """Replace loads."""
-        return structural.mutated(e, self.handlers) if any(x.source in self.constant for x in _loads(e)) else e
+        return structural.mutated(e, self.handlers()) if any(x.source in self.constant for x in loads_of(e)) else e
 
     def _call(self, e: Call, mutator: Mutator) -> Expr:
         if any(nodes.is_tile_call(e, name) for name in _ADDRESSES):
@@ -300,7 +305,7 @@ class _LoadsOfLoop(StmtRewriter):
         if key not in self.chosen:
             return mutator.default_mutate(e)
         found = self.found[key]
-        return nodes.load(found.current, [found.position], e.span)
+        return nodes.load(found.elements, [found.position], e.span)
 
     def _key(self, e: Expr, width: int = 0) -> Key | None:
         """Return the key of a load that may be prefetched; ``None`` of others."""
@@ -319,25 +324,25 @@ class _LoadsOfLoop(StmtRewriter):
             return None
         if self.by_role and self.thread in every:
             return None
-        key = tvm_ffi.StructuralKey((e.source, nodes.int_const(width), *indices))
+        # An element that changes is loaded under conditions of each iteration, another under those of the first.
+        changes = self.loop.loop_var in every
+        key = tvm_ffi.StructuralKey((e.source, nodes.int_const(width), nodes.int_const(int(changes)), *indices))
         if key not in self.found:
             kind = nodes.element_type(e.source)
             count = prod(int(loop.extent) for loop in around) * _elements(e.source, width)
             aligned = {"data_alignment": WIDEST} if width else {}
-            following, current = (
-                tirx.decl_buffer([count], kind, f"{e.source.name}_{which}", scope="local", layout=None, **aligned)
-                for which in ("next", "current")
-            )
-            load, changes = nodes.load(e.source, indices, e.span), self.loop.loop_var in every
+            name = f"{e.source.name}_ahead"
+            elements = tirx.decl_buffer([count], kind, name, scope="local", layout=None, **aligned)
+            load = nodes.load(e.source, indices, e.span)
             every_time = [tirx.all(*conditions)] if conditions else []
-            self.found[key] = _PrefetchedLoad(load, every_time, around, changes, following, current, width)
+            self.found[key] = _PrefetchedLoad(load, every_time, around, changes, elements, width)
         else:
             self.found[key].also(conditions)
         return key
 
     def known(self, e: Expr) -> Expr | None:
         """Return an expression in variables that are known before the loop, or ``None``."""
-        if _loads(e) or any(nodes.is_tile_call(c) for c in collect(e, ir.Call)):
+        if loads_of(e) or any(nodes.is_tile_call(c) for c in collect(e, ir.Call)):
             return None
         mapping = {v: self.values[v] for v in collect(e, tirx.Var) if v in self.values}
         if any(value is None for value in mapping.values()):
@@ -353,7 +358,7 @@ def _elements(tensor: BufferVar, width: int) -> int:
 def _is_copied(value: Expr) -> bool:
     """Whether a value is an element of memory, or a constant outside of it."""
     if nodes.operator_name(value) == "if_then_else":
-        return _is_copied(value.args[1]) and not _loads(value.args[2])
+        return _is_copied(value.args[1]) and not loads_of(value.args[2])
     return type(value) is ir.TensorLoad or (type(value) is tirx.Cast and _is_copied(value.value))
 
 
@@ -362,7 +367,7 @@ def _uses(body: Stmt) -> dict[Var, set[Var]]:
     found: dict[Var, set[Var]] = {}
     for s in collect(body, (tirx.BufferStore, tirx.Bind)):
         to = s.buffer if type(s) is tirx.BufferStore else s.var
-        for source in (*collect(s.value, tirx.Var), *(x.source for x in _loads(s.value))):
+        for source in (*collect(s.value, tirx.Var), *(x.source for x in loads_of(s.value))):
             found.setdefault(source, set()).add(to)
     for c in collect(body, ir.Call):
         if nodes.is_tile_call(c, "move"):
@@ -372,12 +377,5 @@ def _uses(body: Stmt) -> dict[Var, set[Var]]:
 
 def _waits(body: Stmt) -> bool:
     """Whether statements call instructions, which may wait for other threads or for copies."""
-    return any(nodes.is_tile_call(s.value) and not nodes.is_tile_call(s.value, "move") for s in _evaluated(body))
-
-
-def _evaluated(body: Stmt) -> Iterator[Stmt]:
-    yield from collect(body, tirx.Evaluate)
-
-
-def _loads(e: Expr) -> Sequence[Expr]:
-    return collect(e, ir.TensorLoad)
+    called = [s.value for s in collect(body, tirx.Evaluate) if nodes.is_tile_call(s.value)]
+    return any(not nodes.is_tile_call(call, "move") for call in called)

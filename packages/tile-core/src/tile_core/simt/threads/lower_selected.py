@@ -11,7 +11,7 @@ from tile_core.analysis.ranges import whole
 from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Stmt, Var
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.grammar import SYMBOL_HEADROOM
 from tile_core.ir.visit import StmtRewriter, role
 from tile_core.lowering.dispatch import Selection, guarded
@@ -25,9 +25,6 @@ from tile_core.simt.variant import Block, Placement, SimtCall
 
 if TYPE_CHECKING:
     from tile_core.context import Context
-
-#: Attribute around a lowered op: per-thread code that all threads of the block execute.
-LOWERED = "tile.lowered"
 
 
 def lower_selected(
@@ -81,7 +78,7 @@ class _LowerSelected(StmtRewriter):
         return tirx.IfThenElse(s.condition, then, other, s.span)
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
-        if s.attr_key != calls.ONLY:
+        if s.attr_key != attributes.ONLY:
             return super().visit_AttrStmt(s)
         outer = self.block, self.alone
         if is_shared(s):
@@ -106,8 +103,8 @@ class _LowerSelected(StmtRewriter):
             raise
         if self.alone:  # not all threads of the block execute it together
             return lowered
-        key = nodes.OP_MARK if getattr(selection.variant, "in_thread_code", False) else LOWERED
-        return tirx.AttrStmt(ir.StringImm(call.name), key, nodes.int_const(0), lowered, call.span)
+        key = attributes.OP_MARK if getattr(selection.variant, "in_thread_code", False) else attributes.LOWERED
+        return nodes.mark(key, call.name, lowered, call.span)
 
     def visit_Bind(self, s: Stmt) -> Stmt:
         number = number_of(s)

@@ -40,10 +40,9 @@ from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Node, Stmt, Var
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.visit import StmtRewriter, collect, loads_of, renamed, replace_for, statements, substitute
 from tile_core.records import dataclass
-from tile_core.simt.threads.lower_selected import LOWERED
 
 
 def prefetch_operands(body: Stmt) -> Stmt:
@@ -72,7 +71,7 @@ class _PrefetchOperands(StmtRewriter):
         self.managed = False
 
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
-        outer, self.managed = self.managed, self.managed or s.attr_key == calls.MANAGED
+        outer, self.managed = self.managed, self.managed or s.attr_key == attributes.MANAGED
         new = super().visit_AttrStmt(s)
         self.managed = outer
         return new
@@ -108,11 +107,11 @@ def _iteration_of(loop: Stmt) -> _PipelinedIteration | None:
 def _parts(op: Stmt) -> dict[str, list[Stmt]] | None:
     """Return the marked parts of an op and the statements between them."""
     inner = op.body
-    if not isinstance(inner, tirx.AttrStmt) or inner.attr_key != calls.STEP:
+    if not isinstance(inner, tirx.AttrStmt) or inner.attr_key != attributes.STEP:
         return None
     found: dict[str, list[Stmt]] = {"setup": [], "ring": [], "first": [], "last": [], "middle": []}
     for s in statements(inner.body):
-        if isinstance(s, tirx.AttrStmt) and s.attr_key == calls.PART:
+        if isinstance(s, tirx.AttrStmt) and s.attr_key == attributes.PART:
             found[str(s.node.value)].append(s.body)
         else:
             found["middle"].append(s)
@@ -122,7 +121,7 @@ def _parts(op: Stmt) -> dict[str, list[Stmt]] | None:
 def _rotated(loop: Stmt, iteration: _PipelinedIteration, parts: Mapping[str, list[Stmt]]) -> Stmt:
     def around(*body: Stmt) -> Stmt:
         whole = calls.step(nodes.seq(list(body)), iteration.op.span)
-        return tirx.AttrStmt(iteration.op.node, LOWERED, iteration.op.value, whole, iteration.op.span)
+        return tirx.AttrStmt(iteration.op.node, attributes.LOWERED, iteration.op.value, whole, iteration.op.span)
 
     start, extent, var = loop.min, loop.extent, loop.loop_var
     kind = nodes.dtype_of(var)
@@ -171,7 +170,7 @@ def _rotated(loop: Stmt, iteration: _PipelinedIteration, parts: Mapping[str, lis
     else:
         middle = _spread(iteration.issue, middle)
     body = [*iteration.binds, *middle, *early, *waits, *mixed]
-    notes = {**(dict(loop.annotations) if loop.annotations else {}), **({calls.RING: 1} if parts["ring"] else {})}
+    notes = {**(dict(loop.annotations) if loop.annotations else {}), **({attributes.RING: 1} if parts["ring"] else {})}
     return nodes.seq([*parts["setup"], begin, replace_for(loop, nodes.seq(body), annotations=notes)])
 
 
@@ -225,4 +224,4 @@ def _waits(s: Stmt) -> bool:
 
 
 def _is_lowered(s: Stmt) -> bool:
-    return isinstance(s, tirx.AttrStmt) and bool(s.attr_key == LOWERED)
+    return isinstance(s, tirx.AttrStmt) and bool(s.attr_key == attributes.LOWERED)

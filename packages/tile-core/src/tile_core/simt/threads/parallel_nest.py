@@ -10,7 +10,7 @@ from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Span, Stmt, Var
 from tile_core.dtypes import DTYPES
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, substitute
 from tile_core.layout.fragment import FragmentLayout
@@ -18,15 +18,13 @@ from tile_core.simt.code_size import operations
 from tile_core.simt.ops.reducer import assigned, is_update
 from tile_core.simt.placement.locality_proof import uniform_register
 from tile_core.simt.placement.tile_uses import Nest, TileAccess
-from tile_core.simt.register_loops import MOST_REGISTERS, UNROLL_FACTOR
+from tile_core.simt.register_loops import MOST_REGISTERS
 from tile_core.simt.variant import Block, Placement
 
 if TYPE_CHECKING:
     from tile_core.layout.digits import Digit
 
 
-#: Annotation of the innermost loop over registers: its iterations are adjacent in the tile's last dimension.
-VECTOR = "tile.vector"
 #: Trip count up to which loops over registers are unrolled where no fragment asks for it.
 _UNROLLED = 16
 #: Above about this many instructions loops over registers are not unrolled, although arrays then leave registers:
@@ -133,9 +131,9 @@ class NestWriter:
             body = tirx.IfThenElse(tirx.all(*conditions), body, None, span)
         for depth, (_, g) in enumerate(reversed(registers)):
             vector = depth == 0 and is_vector
-            notes = {VECTOR: nodes.int_const(g.extent)} if vector else {}
+            notes = {attributes.VECTOR: nodes.int_const(g.extent)} if vector else {}
             if heavy and not vector:
-                notes = {UNROLL_FACTOR: nodes.int_const(1)}
+                notes = {attributes.UNROLL_FACTOR: nodes.int_const(1)}
             role = "unroll" if unroll or vector else "serial"
             body = nodes.for_loop(loop_vars[g], g.extent, body, role, annotations=notes, span=span)
             if conditions and whole and depth == 0:

@@ -20,6 +20,7 @@ from tile_core.compat.types import Array, Call, Expr, Mutator, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.errors.lowering import ShuffleTooWide
 from tile_core.ir import nodes
+from tile_core.ir.attributes import KIND, MODE, WIDTH
 from tile_core.ir.visit import HoistingRewriter, collect
 from tile_core.ir.warp import GROUP_REDUCE, REDUCTIONS, SHUFFLES, VOTES, warp_call
 from tile_core.numerics.ordered import from_ordered, ordered
@@ -198,7 +199,7 @@ class _LowerWarpCalls(_HoistWarpCalls):
         dtype = nodes.dtype_of(value)
         lane = nodes.cast(lane, "int32")
         found = [
-            nodes.tile_call("shuffle", [self.mask(), word, lane], {"mode": mode, "width": width}, ret="uint32")
+            nodes.tile_call("shuffle", [self.mask(), word, lane], {MODE: mode, WIDTH: width}, ret="uint32")
             for word in to_words(value)
         ]
         if len(found) > 1:
@@ -210,7 +211,7 @@ class _LowerWarpCalls(_HoistWarpCalls):
     def vote(self, name: str, condition: Expr) -> Expr:
         mode = VOTES[name]
         ret = self.bits if mode == "ballot" else "bool"
-        found = self.bound(nodes.tile_call("vote", [self.mask(), condition], {"mode": mode}, ret=ret), mode)
+        found = self.bound(nodes.tile_call("vote", [self.mask(), condition], {MODE: mode}, ret=ret), mode)
         return nodes.cast(found, "uint64") if mode == "ballot" else found
 
     def reduce(self, kind: str, value: Expr) -> Array:
@@ -243,7 +244,7 @@ class _LowerWarpCalls(_HoistWarpCalls):
         """Combine by the target's instruction; a float that is ordered goes through an integer."""
         word = combination.word
         given = value if word == combination.dtype else ordered(value)
-        call = nodes.tile_call(GROUP_REDUCE, [self.mask(), given], {"kind": combination.kind}, ret=word)
+        call = nodes.tile_call(GROUP_REDUCE, [self.mask(), given], {KIND: combination.kind}, ret=word)
         found = self.bound(call, "found")
         return found if word == combination.dtype else from_ordered(found)
 

@@ -13,8 +13,8 @@ import numpy as np
 from tile_core.compat.types import DTypeLike
 from tile_core.dtypes import DTYPES
 from tile_core.numerics.codecs import decode
-from tile_core.numerics.formats import FORMATS
 from tile_core.testing.plain.numbers import BITS, Computed, Number, convert, is_float, number
+from tile_runtime.numerics.formats import FORMATS
 
 _WHOLE = {"rn": np.rint, "rz": np.trunc, "ru": np.ceil, "rd": np.floor}
 

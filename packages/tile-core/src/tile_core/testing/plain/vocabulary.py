@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from tile_core.compat.types import DTypeLike
-from tile_core.dtype_table import WORDS
 from tile_core.dtypes import DTYPES
 from tile_core.testing.plain import rare, tiles
 from tile_core.testing.plain.memory import Memory, Variable, allocate
@@ -31,6 +30,7 @@ from tile_core.testing.plain.numbers import (
 )
 from tile_core.testing.plain.random import Sequences
 from tile_core.testing.plain.roundings import rounded
+from tile_runtime.dtype_table import WORDS
 
 _HINTS = (
     "use_swizzle", "annotate_layout", "annotate_l2_hit_ratio", "assume", "device_assert", "print",

@@ -44,6 +44,7 @@ from tile_core.testing.strategies.symbols import corners, with_symbols
 from tile_core.testing.strategies.tall_products import tall_products
 from tile_core.testing.strategies.threads import threads
 from tile_core.testing.strategies.tiles import tile_programs
+from tile_core.testing.strategies.unused_tiles import with_unused_tile
 
 #: Name -> (strategy, how often it is drawn).
 STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
@@ -110,14 +111,21 @@ def strategies_of(target: Target | None = None) -> dict[str, tuple[st.SearchStra
 def programs(only: str = "", legal: bool = False, target: Target | None = None) -> st.SearchStrategy[Unit]:
     """Return programs of one or all strategies of a target.
 
-    Half of them have symbols instead of constants, a fourth of them statements in a region of numerics.
+    Half of them have symbols instead of constants, a fourth of them statements in a region of numerics, an eighth of
+    them a tile that no statement uses.
 
     ``legal`` leaves out those that must be refused.
     """
     table = strategies_of(target)
     names = [only] if only else [n for n, (_, often) in table.items() for _ in range(often)]
     names = [n for n in names if not legal or n != "illegal"] or ["tiles"]
-    return st.sampled_from(names).flatmap(lambda name: table[name][0]).flatmap(with_symbols).flatmap(with_regions)
+    return (
+        st.sampled_from(names)
+        .flatmap(lambda name: table[name][0])
+        .flatmap(with_symbols)
+        .flatmap(with_regions)
+        .map(with_unused_tile)
+    )
 
 
 def mutants(only: str = "", target: Target | None = None) -> st.SearchStrategy[Unit]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import strategies as st
 
 from tile_core.testing.case import Unit, output, scalar, tensor
@@ -38,18 +40,26 @@ def barriers(draw: Draw) -> Unit:
     beside = draw(st.booleans())
     extra = f"T.copy(A[k * {rows}, 0], r)" if beside else "pass"
     value = f"s[{slot}, {rows - 1} - i, j]" + (f" + r[i, {cols - 1} - j]" if beside else "")
+    by_thread = draw(st.booleans())
+
+    def role(groups: str) -> str:
+        if not by_thread:
+            return f"with T.ws({groups}, size={size}):"
+        low, high = int(groups[0]) * size, (int(groups[-1]) + 1) * size
+        return f"if {low} <= T.get_thread_binding() < {high}:"
+
     body = f"""\
 s = T.alloc_shared(({stages}, {rows}, {cols}), {spelled(draw, dtype)})
 r = T.alloc_shared(({rows}, {cols}), {spelled(draw, dtype)})
 full = T.alloc_barrier([{fills}] * {stages})
 empty = T.alloc_barrier([{reads}] * {stages})
 for k in range({trips if known else "n"}):
-    with T.ws({first}, size={size}):
+    {role(first)}
         {free}
         {fill}
         T.barrier_arrive(full[{slot}])
         {extra}
-    with T.ws({second}, size={size}):
+    {role(second)}
         T.barrier_wait(full[{slot}], {cycle} % 2)
         for i, j in T.Parallel({rows}, {cols}):
             B[bx, k * {rows} + i, j] = {value}
@@ -63,4 +73,5 @@ for k in range({trips if known else "n"}):
     return themed(
         "barriers", draw, params, body, {"": data}, grid=str(blocks), threads=threads,
         needs=frozenset({"name:alloc_barrier"}), optional="barriers with phases",
+        plainly=lambda text: re.sub(r"if \d+ <= T.get_thread_binding\(\) < \d+:", "with T.ws(0):", text),
     )  # fmt: skip

@@ -12,6 +12,12 @@ _EXTENTS = (1, 2, 3, 4, 5, 7, 8, 12, 16, 24, 33, 96, 260)
 #: Rows, columns and threads that come out even: each group of threads has rows of its own.
 _EVEN = ((8, 64, 64), (4, 128, 128), (16, 96, 128), (8, 256, 256), (2, 512, 64))
 _THREADS = (1, 31, 32, 64, 96, 128, 256)
+#: Element types of the operands of a product, and the numbers of some.
+_PAIRS = (
+    ("float16", "float16"), ("float32", "float32"), ("bfloat16", "bfloat16"), ("int8", "int8"), ("int8", "int8"),
+    ("uint8", "int8"), ("int8", "uint8"),
+)  # fmt: skip
+_LIMITS = {"int8": (-128, 127), "uint8": (0, 255)}
 
 
 @st.composite
@@ -156,24 +162,25 @@ def functions(draw: Draw) -> Unit:
 def odd_products(draw: Draw) -> Unit:
     """Draw products with one, odd or many threads, and with every policy."""
     m, n = draw(st.sampled_from((1, 3, 8, 16, 24, 33))), draw(st.sampled_from((1, 5, 8, 16, 31, 40)))
-    k, kind = (
-        draw(st.sampled_from((1, 4, 8, 16, 20))),
-        draw(st.sampled_from(("float16", "float32", "int8", "bfloat16"))),
-    )
-    acc = "int32" if kind == "int8" else "float32"
+    k, (kind, other) = draw(st.sampled_from((1, 4, 8, 16, 20, 68, 132))), draw(st.sampled_from(_PAIRS))
+    ta, tb, trips = draw(st.booleans()), draw(st.booleans()), draw(st.sampled_from((1, 1, 3)))
+    depth = k * trips - draw(st.sampled_from((0, 0, min(1, k - 1))))
+    acc = "int32" if "int" in kind else "float32"
     policy = draw(st.sampled_from(("", ", policy=T.GemmWarpPolicy.FullRow", ", policy=T.GemmWarpPolicy.FullCol",
                                    ", policy=T.GemmWarpPolicy.Square")))  # fmt: skip
-    lines = [f's = T.alloc_{draw(st.sampled_from(("shared", "fragment")))}(({m}, {k}), "{kind}")']
-    lines += [f't = T.alloc_shared(({k}, {n}), "{kind}")']
-    lines += [
-        f'c = T.alloc_{draw(st.sampled_from(("fragment", "shared")))}(({m}, {n}), "{acc}")',
-        "T.copy(X, s)",
-        "T.copy(Y, t)",
-    ]
+    scopes = [draw(st.sampled_from(("shared", "fragment"))) for _ in range(2)]
+    lines = [f's = T.alloc_{scopes[0]}({(k, m) if ta else (m, k)}, "{kind}")']
+    lines += [f't = T.alloc_shared({(n, k) if tb else (k, n)}, "{other}")']
+    lines += [f'c = T.alloc_{scopes[1]}(({m}, {n}), "{acc}")']
     lines += ["T.clear(c)"] if draw(st.booleans()) else ["T.fill(c, 2)"]
     name = draw(st.sampled_from(("gemm", "gemm", "gemm_v2")))
-    lines += [f"T.{name}(s, t, c{policy})"] * draw(st.integers(1, 2)) + ["T.copy(c, B)"]
-    params = [tensor("X", kind, m, k), tensor("Y", kind, k, n), output("B", acc, m, n)]
-    data = {"X": randoms(draw, (m, k), kind, -3, 3), "Y": randoms(draw, (k, n), kind, -3, 3)}
+    lines += [f"for o in T.Pipelined({trips}, num_stages={draw(st.sampled_from((0, 2)))}):"]
+    lines += [f"    T.copy(X[{f'o * {k}, 0' if ta else f'0, o * {k}'}], s)"]
+    lines += [f"    T.copy(Y[{f'0, o * {k}' if tb else f'o * {k}, 0'}], t)"]
+    lines += [f"    T.{name}(s, t, c, {ta}, {tb}{policy})"] * draw(st.integers(1, 2)) + ["T.copy(c, B)"]
+    shapes = {"X": (depth, m) if ta else (m, depth), "Y": (n, depth) if tb else (depth, n)}
+    types = {"X": kind, "Y": other}
+    params = [*(tensor(x, types[x], *shape) for x, shape in shapes.items()), output("B", acc, m, n)]
+    data = {x: randoms(draw, shape, types[x], *_LIMITS.get(types[x], (-3, 3))) for x, shape in shapes.items()}
     threads = draw(st.sampled_from((1, 31, 32, 33, 64, 96, 128)))
     return themed("odd-products", draw, params, "\n".join(lines), {"": data}, VALUE, threads=threads)

@@ -50,6 +50,18 @@ _TAKING = (
     "at = bx * {n} + j\n    c[i, j] = c[i, j] + T.cast(V[at], c.dtype) * {u}",
 )  # fmt: skip
 
+#: Statements that store an accumulator; ``r`` and ``q`` are its first row and column, ``E`` is another result.
+_STORES = (
+    "{all}\n    B[{r} + i, {q} + j] = c[i, j]",
+    "{all}\n    if {r} + i < {rows} and {q} + j < {columns}:\n        B[{r} + i, {q} + j] = c[i, j] + 1",
+    "{all}\n    v = c[i, j] * 2\n    if {r} + i < {rows} - 1:\n        B[{r} + i, {q} + j] = v + v",
+    'h = T.alloc_fragment(({m}, {n}), "{out}")\n{all}\n    h[i, j] = T.max(c[i, j], 0)\nT.copy(h, B[{r}, {q}])',
+    "{all}\n    v = T.min(c[i, j], 3)\n    B[{r} + i, {q} + j] = v\n    E[{r} + i, {q} + j] = v - c[i, j]",
+    "T.copy(c, B[{r}, {q}])\n{all}\n    E[{q} + j, {r} + i] = c[i, j]",
+    "T.copy(c, B[{r}, {q}])\nfor j, i in T.Parallel({n}, {m}):\n    E[{q} + j, {r} + i] = c[i, j] - 1",
+)
+#: Fills of accumulators before the loop.
+_FILLS = ("T.clear(c)", "T.fill(c, 2)", "for i, j in T.Parallel({m}, {n}):\n    c[i, j] = 0")
 
 #: Iterations of loops over K: rows of metadata may be loaded for eight at a time.
 _TRIPS = st.sampled_from((1, 2, 3, 4, 4, 6, 8, 8, 10))
@@ -151,7 +163,7 @@ def dense_products(draw: Draw, counted: bool = False) -> Unit:
     whole_a, whole_b = (depth, rows) if ta else (rows, depth), (columns, depth) if tb else (depth, columns)
     policy = draw(st.sampled_from(_POLICIES))
     lines = [f's = T.alloc_shared({a_tile}, "{kind}")', f't = T.alloc_shared({b_tile}, "{kind}")']
-    lines += [f'c = T.alloc_fragment(({m}, {n}), "{acc}")', draw(st.sampled_from(("T.clear(c)", "T.fill(c, 2)")))]
+    lines += [f'c = T.alloc_fragment(({m}, {n}), "{acc}")', draw(st.sampled_from(_FILLS)).format(m=m, n=n)]
     lines += [f"for o in T.Pipelined({'L[by]' if counted else trips}, num_stages={stages}):"]
     lines += [f"    T.copy(X[{f'o * {k}, by * {m}' if ta else f'by * {m}, o * {k}'}], s)"]
     lines += [f"    T.copy(Y[{f'bx * {n}, o * {k}' if tb else f'o * {k}, bx * {n}'}], t)"]
@@ -168,17 +180,31 @@ def dense_products(draw: Draw, counted: bool = False) -> Unit:
         counts = draw(st.lists(st.integers(0, trips), min_size=high, max_size=high))
         params, data["L"] = [tensor("L", "int32", high), *params], np.array(counts, "int32")
     if chained:
-        columns = draw(st.sampled_from((16, 32, 64)))
-        lines += [f'p = T.alloc_fragment(({m}, {n}), "float16")', f'w = T.alloc_shared(({n}, {columns}), "float16")']
-        lines += [f'd = T.alloc_fragment(({m}, {columns}), "float32")', "T.copy(W, w)"]
+        width = draw(st.sampled_from((16, 32, 64)))
+        lines += [f'p = T.alloc_fragment(({m}, {n}), "float16")', f'w = T.alloc_shared(({n}, {width}), "float16")']
+        lines += [f'd = T.alloc_fragment(({m}, {width}), "float32")', "T.copy(W, w)"]
         lines += [f"for i, j in T.Parallel({m}, {n}):\n    p[i, j] = T.min(T.max(c[i, j], -9), 9)"]
         lines += ["T.gemm(p, w, d, clear_accum=True)", "T.copy(d, D)"]
-        params += [tensor("W", "float16", n, columns), output("D", "float32", m, columns)]
-        data["W"] = randoms(draw, (n, columns), "float16", -2, 2)
-    body = "\n".join([*lines, f"T.copy(c, B[by * {m}, bx * {n}])"])
+        params += [tensor("W", "float16", n, width), output("D", "float32", m, width)]
+        data["W"] = randoms(draw, (n, width), "float16", -2, 2)
+    stores, more_results = _stored(draw, (m, n), (rows, columns), out)
+    params += more_results
+    body = "\n".join([*lines, stores])
     return themed(
         "tall-products", draw, params, body, {"": data}, VALUE, threads=threads, grid=f"{wide}, {high}", axes="(bx, by)"
     )
+
+
+def _stored(draw: Draw, tile: tuple[int, int], sizes: tuple[int, int], out: str) -> tuple[str, list[Param]]:
+    """Draw the statements that store an accumulator, and the parameters that they need beside B."""
+    (m, n), (rows, columns) = tile, sizes
+    if out not in ("float32", "float16", "bfloat16") or draw(st.booleans()):
+        return f"T.copy(c, B[by * {m}, bx * {n}])", []
+    form = draw(st.sampled_from(_STORES))
+    names = {"m": m, "n": n, "r": f"by * {m}", "q": f"bx * {n}", "rows": rows, "columns": columns, "out": out}
+    turned = "E[{q}" in form
+    more = [output("E", out, *((columns, rows) if turned else (rows, columns)))] if "E[" in form else []
+    return form.format(**names, all=f"for i, j in T.Parallel({m}, {n}):"), more
 
 
 def _behind(

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
-from tile_core.dtype_table import WORDS
 from tile_core.records import dataclass
 from tile_core.testing import plain
 from tile_core.testing.case import EXACT, Data, Launch, Param, Part, Tolerance, Unit
 from tile_core.testing.data import Array, anything, near_ties, numbers
 from tile_core.testing.strategies.draws import Draw
+from tile_runtime.dtype_table import WORDS
 
 INTEGERS = ("int32", "int64", "uint32", "int16", "uint8", "int8", "uint16", "uint64")
 
@@ -37,16 +37,18 @@ class Drawn:
 
 def themed(
     theme: str, draw: Draw, params: Sequence[Param], body: str, launches: Mapping[str, Data],
-    tolerance: Tolerance = EXACT, meanings: Mapping[str, Any] = MappingProxyType({}), **rest: Any,
+    tolerance: Tolerance = EXACT, meanings: Mapping[str, Any] = MappingProxyType({}),
+    plainly: Callable[[str], str] = str, **rest: Any,
 ) -> Unit:  # fmt: skip
     """Return a unit of one theme.
 
-    ``launches`` are the inputs by name of the launch, ``meanings`` the values of names.
+    ``launches`` are the inputs by name of the launch, ``meanings`` the values of names; ``plainly`` gives the text of
+    the expected results.
     """
     made: list[Unit] = []
 
     def want(d: Data) -> Any:
-        return plain.run(made[0].text(), list(params), d, meanings)
+        return plain.run(plainly(made[0].text()), list(params), d, meanings)
 
     data = {name: Launch(functools.partial(_copied, d)) for name, d in launches.items()}
     part = Part((), body, want, tolerance)

@@ -17,7 +17,7 @@ TABLES = (
     "casts", "roundings", "copies", "boxes", "fills", "views", "products", "sparse", "scaled", "block_scaled", "rows",
     "reductions", "reducers", "folds", "sorts", "blocks", "data_races", "atomics", "scalars", "pairs", "regions",
     "random", "loops", "guards", "whole", "launches", "control", "bools", "threads", "roles", "barriers", "clusters",
-    "pointers", "shapes", "symbols", "long_rows",
+    "pointers", "shapes", "symbols", "long_rows", "converted_operands",
 )  # fmt: skip
 
 

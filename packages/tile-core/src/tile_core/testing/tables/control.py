@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tile_core.testing.case import Data, Unit, one, output, refused, scalar, tensor
@@ -18,15 +16,11 @@ def units() -> list[Unit]:
     return [*_branches(), *_serial(), *_names(), *_loops(), *_launches(), *_refusals()]
 
 
-def _blockwise(name: str, code: str, function: Any, before: str = "") -> Unit:
+def _blockwise(name: str, code: str, before: str = "") -> Unit:
     """Return a unit whose block b computes B[b] from ``x`` and ``y``.
 
     ``x`` is A[b] and ``y`` is D[b].
     """
-    body = "x = A[bx]\ny = D[bx]\n" + code
-
-    def want(d: Data) -> Array:
-        return np.array([function(int(x), int(y)) for x, y in zip(d["A"], d["D"], strict=True)])
 
     def data(rng: np.random.Generator) -> Data:
         return {
@@ -36,47 +30,8 @@ def _blockwise(name: str, code: str, function: Any, before: str = "") -> Unit:
         }
 
     params = [tensor("A", "int32", N), tensor("D", "int32", N), output("B", "int32", N)]
-    return one("control", name, params, body, want, {"": data}, grid=str(N), threads=32, before=before)
-
-
-def _collatz(x: int, y: int) -> int:
-    count = 0
-    while x > 1:
-        x, count = (x // 2 if x % 2 == 0 else 3 * x + 1), count + 1
-    return count
-
-
-def _two(x: int, y: int) -> int:
-    total = 0
-    for i in range(4):
-        if x < 2:
-            total += i
-        if y < 2:
-            total += 10 * i
-    return total
-
-
-def _scan(x: int, y: int) -> int:
-    total = 0
-    for i in range(10):
-        if i == x:
-            break
-        if i % 2 == 0:
-            continue
-        total += i
-    return total
-
-
-def _nested(x: int, y: int) -> int:
-    total = 0
-    for i in range(5):
-        for j in range(5):
-            if i * j > x:
-                break
-            total += 1
-        if i > y + 3:
-            break
-    return total
+    body = "x = A[bx]\ny = D[bx]\n" + code
+    return one("control", name, params, body, None, {"": data}, grid=str(N), threads=32, before=before)
 
 
 _ZERO = "c = T.alloc_var('int32', init=0)\n"
@@ -84,13 +39,13 @@ _ZERO = "c = T.alloc_var('int32', init=0)\n"
 
 def _branches() -> list[Unit]:
     return [
-        _blockwise("if", "if x > 5:\n    B[bx] = y", lambda x, y: y if x > 5 else -1),
+        _blockwise("if", "if x > 5:\n    B[bx] = y"),
         _blockwise("else", lines("""
             if x > y:
                 B[bx] = x
             else:
                 B[bx] = y
-        """), max),
+        """)),
         _blockwise("elif", lines("""
             if x < 3:
                 B[bx] = 1
@@ -100,8 +55,7 @@ def _branches() -> list[Unit]:
                 B[bx] = 3
             else:
                 B[bx] = 4
-        """),
-                   lambda x, y: 1 if x < 3 else 2 if x < 6 else 3 if y > 0 else 4),
+        """)),
         # A remainder with the divisor's sign takes statements of its own.
         _blockwise("elif-of-statements", lines("""
             if x < 3:
@@ -112,31 +66,27 @@ def _branches() -> list[Unit]:
                 B[bx] = 3
             else:
                 B[bx] = 4
-        """),
-                   lambda x, y: 1 if x < 3 else 2 if (x - 6) % (y - 9) == 0 else 3 if (x - 7) // (y - 11) == 0 else 4),
+        """)),
         _blockwise("nested-if", lines("""
             if x > 2:
                 if y > 1:
                     B[bx] = 1
                 else:
                     B[bx] = 2
-        """),
-                   lambda x, y: (1 if y > 1 else 2) if x > 2 else -1),
+        """)),
         _blockwise("and-or-not", lines("""
             if (x > 3 and not y > 2) or x == 0:
                 B[bx] = 1
             else:
                 B[bx] = 0
-        """),
-                   lambda x, y: int((x > 3 and not y > 2) or x == 0)),
+        """)),
         _blockwise("chained", lines("""
             if 2 < x <= 7:
                 B[bx] = 1
             else:
                 B[bx] = 0
-        """), lambda x, y: int(2 < x <= 7)),
-        _blockwise("choice", "B[bx] = T.if_then_else(y > 0, x // T.max(y, 1), -x)",
-                   lambda x, y: x // y if y > 0 else -x),
+        """)),
+        _blockwise("choice", "B[bx] = T.if_then_else(y > 0, x // T.max(y, 1), -x)"),
     ]  # fmt: skip
 
 
@@ -150,8 +100,8 @@ def _serial() -> list[Unit]:
                     n = 3 * n + 1
                 c += 1
             B[bx] = c
-        """), _collatz),
-        _blockwise("#2202-while-false", _ZERO + "while x < 0:\n    c += 1\nB[bx] = c", lambda x, y: 0),
+        """)),
+        _blockwise("#2202-while-false", _ZERO + "while x < 0:\n    c += 1\nB[bx] = c"),
         _blockwise("#2539-two-conditions", _ZERO + lines("""
             for i in T.serial(4):
                 if x < 2:
@@ -159,7 +109,7 @@ def _serial() -> list[Unit]:
                 if y < 2:
                     c += 10 * i
             B[bx] = c
-        """), _two),
+        """)),
         _blockwise("break-continue", _ZERO + lines("""
             for i in T.serial(10):
                 if i == x:
@@ -168,7 +118,7 @@ def _serial() -> list[Unit]:
                     continue
                 c += i
             B[bx] = c
-        """), _scan),
+        """)),
         _blockwise("#3026-break-unrolled", _ZERO + lines("""
             for i in T.unroll(10):
                 if i == x:
@@ -177,7 +127,7 @@ def _serial() -> list[Unit]:
                     continue
                 c += i
             B[bx] = c
-        """), _scan),
+        """)),
         _blockwise("nested-break", _ZERO + lines("""
             for i in T.serial(5):
                 for j in T.serial(5):
@@ -187,14 +137,14 @@ def _serial() -> list[Unit]:
                 if i > y + 3:
                     break
             B[bx] = c
-        """), _nested),
+        """)),
         _blockwise("while-break", _ZERO + lines("""
             while c < 100:
                 c += x + 1
                 if c > 20:
                     break
             B[bx] = c
-        """), lambda x, y: next(k for k in range(x + 1, 200, x + 1) if k > 20)),
+        """)),
     ]  # fmt: skip
 
 
@@ -207,13 +157,13 @@ def _names() -> list[Unit]:
             for j in T.serial(3):
                 i = i + j
             B[bx] = i
-        """), lambda x, y: x + 3),
+        """)),
         _blockwise("#2594-read-before", lines("""
             v = A[bx]
             if y > 0:
                 B[bx] = v + y
-        """), lambda x, y: x + y if y > 0 else -1),
-        _blockwise("macro", "B[bx] = twice(x) + twice(y)", lambda x, y: 2 * x + 2 * y, lines("""
+        """)),
+        _blockwise("macro", "B[bx] = twice(x) + twice(y)", lines("""
             @T.macro
             def twice(v):
                 return v + v
@@ -222,38 +172,38 @@ def _names() -> list[Unit]:
             c = T.alloc_var('int32', init=y)
             raised(c, x)
             B[bx] = c
-        """), lambda x, y: x if x > y else y,
+        """),
                    lines("""
                        @T.macro
                        def raised(c: T.Ref, v):
                            if v > c:
                                c = v
                    """)),
-        _blockwise("helper", "B[bx] = mixed(x, y)", lambda x, y: x * 3 - y, "def mixed(a, b):\n    return a * 3 - b"),
+        _blockwise("helper", "B[bx] = mixed(x, y)", "def mixed(a, b):\n    return a * 3 - b"),
         _blockwise("tuple-swap", lines("""
             p = T.alloc_var('int32', init=x)
             q = T.alloc_var('int32', init=y)
             p, q = q, p
             B[bx] = p * 100 + q
-        """), lambda x, y: y * 100 + x),
-        _blockwise("#3019-assert", "assert N > 3\nB[bx] = x", lambda x, y: x, "N = 20"),
+        """)),
+        _blockwise("#3019-assert", "assert N > 3\nB[bx] = x", "N = 20"),
         _blockwise("python-if", lines("""
             if FLAG:
                 B[bx] = x
             else:
                 B[bx] = undefined_name
-        """), lambda x, y: x, "FLAG = True"),
+        """), "FLAG = True"),
         _blockwise("static-range", _ZERO + lines("""
             for i in T.static_range(4):
                 c += x * i
             B[bx] = c
-        """), lambda x, y: 6 * x),
-        _blockwise("assume", "T.assume(x >= 0)\nB[bx] = x % 4", lambda x, y: x % 4),
+        """)),
+        _blockwise("assume", "T.assume(x >= 0)\nB[bx] = x % 4"),
         _blockwise("#2886-unroll-nothing", _ZERO + lines("""
             for i in T.unroll(0, 0, 2):
                 c += 1
             B[bx] = c
-        """), lambda x, y: 0),
+        """)),
     ]  # fmt: skip
 
 
@@ -275,36 +225,12 @@ def _loops() -> list[Unit]:
                 c = c * 3 + i
             B[2] = c
         """
-        total = 0
-        for i in range(start, stop, step):
-            total = total * 3 + i
         data = {"": lambda rng, p=start, q=stop: {"p": p, "q": q}}  # type: ignore[misc]
         params = [scalar("p"), scalar("q"), output("B", "int32", 3)]
-        found.append(
-            one(
-                "control",
-                f"range-{start},{stop},{step}",
-                params,
-                body,
-                lambda d, t=total: np.full(3, t),
-                data,
-                threads=32,
-            )
-        )  # type: ignore[misc]
+        found.append(one("control", f"range-{start},{stop},{step}", params, body, None, data, threads=32))
     body = "for i, j, k in T.grid(2, 3, 4):\n    B[i, j, k] = i * 100 + j * 10 + k"
-    indices = np.indices((2, 3, 4))
     params = [output("B", "int32", 2, 3, 4)]
-    found.append(
-        one(
-            "control",
-            "grid",
-            params,
-            body,
-            lambda d: indices[0] * 100 + indices[1] * 10 + indices[2],
-            {"": lambda rng: {}},
-        )
-    )
-    return found
+    return [*found, one("control", "grid", params, body, None, {"": lambda rng: {}})]
 
 
 def _launches() -> list[Unit]:
@@ -316,44 +242,18 @@ def _launches() -> list[Unit]:
         ("3d", "2, 3, 4", "(bx, by, bz)", "bz, by, bx", (4, 3, 2)),
     ):  # fmt: skip
         data = {"": lambda rng, s=shape: {"B": np.zeros(s, np.int32)}}  # type: ignore[misc]
-        want = np.ones(shape)
-        found.append(
-            one(
-                "control",
-                f"launch-{name}",
-                [output("B", "int32", *shape)],
-                cells.format(at),
-                lambda d, w=want: w,
-                data,
-                grid=grid,
-                axes=axes,
-            )
-        )  # type: ignore[misc]
+        b = [output("B", "int32", *shape)]
+        found.append(one("control", f"launch-{name}", b, cells.format(at), None, data, grid=grid, axes=axes))
     for n in (0, 1, 5):
         data = {"": lambda rng, n=n: {"n": n, "B": np.zeros(8, np.int32)}}  # type: ignore[misc]
-        want = (np.arange(8) < n).astype(int)
         params = [scalar("n"), output("B", "int32", 8)]
-        found.append(
-            one("control", f"launch-runtime-{n}", params, cells.format("bx"), lambda d, w=want: w, data, grid="n")
-        )  # type: ignore[misc]
+        found.append(one("control", f"launch-runtime-{n}", params, cells.format("bx"), None, data, grid="n"))
     body = "T.use_swizzle(4)\n" + cells.format("by, bx")
     data = {"": lambda rng: {"B": np.zeros((9, 13), np.int32)}}
-    found.append(
-        one(
-            "control",
-            "swizzle",
-            [output("B", "int32", 9, 13)],
-            body,
-            lambda d: np.ones((9, 13)),
-            data,
-            grid="13, 9",
-            axes="(bx, by)",
-        )
-    )
+    b = [output("B", "int32", 9, 13)]
+    found.append(one("control", "swizzle", b, body, lambda d: np.ones((9, 13)), data, grid="13, 9", axes="(bx, by)"))
     body = "for by, bz in T.Persistent((9, 13), 4, bx):\n    B[by, bz] = B[by, bz] + 1"
-    found.append(
-        one("control", "persistent", [output("B", "int32", 9, 13)], body, lambda d: np.ones((9, 13)), data, grid="4")
-    )
+    found.append(one("control", "persistent", b, body, lambda d: np.ones((9, 13)), data, grid="4"))
     return [*found, *_schedulers()]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tile_core.testing.case import Data, Reference, Unit, one, output, refused, tensor
-from tile_core.testing.data import Array
 from tile_core.testing.source import lines
 
 M, N = 24, 33
@@ -22,27 +21,12 @@ def _numbers(rng: np.random.Generator) -> Data:
     return {name: rng.integers(-9, 10, (M, N)).astype(np.float32) for name in "AD"}
 
 
-def _unit(name: str, body: str, want: Reference, threads: int = 128) -> Unit:
+def _unit(name: str, body: str, threads: int = 128, want: Reference | None = None) -> Unit:
     params = [tensor("A", "float32", M, N), tensor("D", "float32", M, N), output("B", "float32", M, N)]
     start = "".join(f's{k} = T.alloc_shared(({M}, {N}), "float32")\n' for k in range(2))
     start += "".join(f'f{k} = T.alloc_fragment(({M}, {N}), "float32")\n' for k in range(2))
     text = start + lines(body.replace("ALL", f"T.Parallel({M}, {N})").replace("LAST", str(M - 1)))
     return one("roles", name, params, text, want, {"": _numbers}, threads=threads, optional=_OPTIONAL)
-
-
-def _apart(d: Data) -> Array:
-    return d["A"] * 2 + d["D"][::-1]
-
-
-def _iterated(d: Data) -> Array:
-    total = np.zeros((M, N), np.float32)
-    for k in range(3):
-        total += (d["A"] + k)[::-1] + d["D"]
-    return total
-
-
-def _rows(d: Data) -> Array:
-    return d["A"] - d["D"].max(axis=1)[:, None]
 
 
 def _work() -> list[Unit]:
@@ -62,7 +46,7 @@ def _work() -> list[Unit]:
                     s1[i, j] = f1[LAST - i, j]
             for i, j in ALL:
                 B[i, j] = s0[i, j] + s1[i, j]
-        """, _apart),
+        """),
         # One role passes a tile to another one in each iteration of a loop.
         _unit("turns", """
             T.clear(f0)
@@ -76,7 +60,7 @@ def _work() -> list[Unit]:
                 for i, j in ALL:
                     f0[i, j] = f0[i, j] + s1[i, j]
             T.copy(f0, B)
-        """, _iterated),
+        """),
         # A tile in registers that a role fills and the block reads, and a reduction by a role.
         _unit("fragments", """
             m = T.alloc_fragment((24,), "float32")
@@ -87,7 +71,7 @@ def _work() -> list[Unit]:
                 T.reduce_max(f1, m, dim=1)
             for i, j in ALL:
                 B[i, j] = f0[i, j] - m[i]
-        """, _rows, 96),
+        """, 96),
         # All threads, a variable that only a role uses, and a condition.
         _unit("all", """
             with T.ws(0):
@@ -99,18 +83,41 @@ def _work() -> list[Unit]:
                     s0[i, j] = D[LAST - i, j] + T.cast(n, "float32") - 3
             for i, j in ALL:
                 B[i, j] = A[i, j] * 2 + s0[i, j]
-        """, _apart),
+        """),
+        _by_thread(),
         _numbered(),
         _product(),
         *(_slots(k, role) for k, role in ((32, 1), (16, 0))),
     ]  # fmt: skip
 
 
+def _by_thread() -> Unit:
+    """Roles that are named by thread indices."""
+    return _unit("by_thread", """
+        tx = T.get_thread_binding()
+        warp = tx // 32
+        T.clear(f0)
+        for k in T.serial(3):
+            if warp == 1:
+                for i, j in ALL:
+                    s0[i, j] = A[i, j] + T.cast(k, "float32")
+            elif tx >= 64 and k != 1:
+                for i, j in ALL:
+                    s1[i, j] = s0[LAST - i, j] + D[i, j]
+            for i, j in ALL:
+                f0[i, j] = f0[i, j] + s1[i, j]
+        if tx < 96:
+            T.copy(f0, s1)
+        else:
+            T.copy(D, s0)
+        for i, j in ALL:
+            B[i, j] = s0[i, j] + s1[i, j]
+    """, want=lambda d: d["D"] + 3 * (d["A"][::-1] + d["D"]) + 2)  # fmt: skip
+
+
 def _numbered() -> Unit:
     """Barriers of roles, and of all threads, with numbers."""
-    return _unit(
-        "numbered",
-        """
+    return _unit("numbered", """
         with T.ws(1, size=64):
             T.copy(A, s0)
             T.sync_threads(1, 64)
@@ -128,9 +135,7 @@ def _numbered() -> Unit:
         T.sync_threads(2, 128)
         for i, j in ALL:
             B[i, j] = s0[i, j] + s1[i, j]
-    """,
-        _apart,
-    )
+    """)  # fmt: skip
 
 
 def _product() -> Unit:
@@ -160,14 +165,10 @@ def _product() -> Unit:
             B[i, j] = c[i, j] + r[i]
     """)
 
-    def want(d: Data) -> Array:
-        a, b = d["A"].astype(np.float64), d["D"].astype(np.float64)
-        return a @ b + a.sum(axis=1, keepdims=True)
-
     def data(rng: np.random.Generator) -> Data:
         return {n: rng.integers(-3, 4, s).astype(np.float16) for n, s in (("A", (64, 48)), ("D", (48, 32)))}
 
-    return one("roles", "product", params, body, want, {"": data}, threads=256, optional=_OPTIONAL)
+    return one("roles", "product", params, body, None, {"": data}, threads=256, optional=_OPTIONAL)
 
 
 def _slots(k: int, role: int) -> Unit:
@@ -196,17 +197,13 @@ def _slots(k: int, role: int) -> Unit:
                 B[i, j] = c[i, j] + j
     """)
 
-    def want(d: Data) -> Array:
-        product: Array = d["A"].astype(np.float64) @ d["D"].astype(np.float64).T
-        return product + np.arange(columns)
-
     def data(rng: np.random.Generator) -> Data:
         return {n: rng.integers(-3, 4, (m, k * trips)).astype(np.float16) for n, m in (("A", 128), ("D", columns))}
 
     params = [tensor("A", "float16", 128, k * trips), tensor("D", "float16", columns, k * trips)]
     params.append(output("B", "float32", 128, columns))
     needs = frozenset({"name:alloc_barrier"})
-    return one("roles", f"slots-{k}", params, body, want, {"": data}, threads=256, optional=_OPTIONAL, needs=needs)
+    return one("roles", f"slots-{k}", params, body, None, {"": data}, threads=256, optional=_OPTIONAL, needs=needs)
 
 
 def _refusals() -> list[Unit]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tile_core.testing.case import VALUE, Data, Param, Unit, one, output, refused, scalar, tensor
-from tile_core.testing.data import anything, numbers, stored, values
+from tile_core.testing.data import anything, numbers, stored
 from tile_core.testing.source import lines
 
 
@@ -57,18 +57,7 @@ def _symbolic() -> list[Unit]:
     """)
     launches = {str(n): lambda rng, n=n: {"n": n, "A": numbers(rng, (n,), "float32")} for n in (0, 1, 77)}  # type: ignore[misc]
     params = [tensor("A", "float32", "n"), output("B", "float32", 1)]
-    found.append(
-        one(
-            "shapes",
-            "serial-sum",
-            params,
-            body,
-            lambda d: values(d["A"], "float32").sum()[None],
-            launches,
-            VALUE,
-            symbols=("n",),
-        )
-    )  # type: ignore[arg-type]
+    found.append(one("shapes", "serial-sum", params, body, None, launches, VALUE, symbols=("n",)))  # type: ignore[arg-type]
     return found
 
 
@@ -83,9 +72,7 @@ def _scalars() -> list[Unit]:
     for dtype, picks in samples.items():
         launches = {f"{v}": lambda rng, v=v: {"v": v} for v in picks}
         params = [scalar("v", dtype), output("B", dtype, 3)]
-        found.append(
-            one("shapes", f"scalar-{dtype}", params, "T.fill(B, v)", lambda d: np.full(3, d["v"]), launches, threads=32)
-        )  # type: ignore[arg-type]
+        found.append(one("shapes", f"scalar-{dtype}", params, "T.fill(B, v)", None, launches, threads=32))  # type: ignore[arg-type]
     return found
 
 
@@ -101,25 +88,11 @@ def _ranks() -> list[Unit]:
         body = loop if shape else "B[()] = A[()] + 1"
         data = {"": lambda rng, s=shape: {"A": np.asarray(numbers(rng, s, "int32")).reshape(s)}}  # type: ignore[misc]
         params = [tensor("A", "int32", *shape), output("B", "int32", *shape)]
-        found.append(
-            one("shapes", f"rank-{'x'.join(map(str, shape)) or 0}", params, body, lambda d, c=count: d["A"] + c, data)
-        )  # type: ignore[misc]
+        found.append(one("shapes", f"rank-{'x'.join(map(str, shape)) or 0}", params, body, None, data))
     many = [tensor(f"A{k}", "float32", 3) for k in range(24)]
     body = "for i in T.Parallel(3):\n    B[i] = " + " + ".join(f"A{k}[i] * {k}" for k in range(24))
     data = {"": lambda rng: {f"A{k}": numbers(rng, (3,), "float32") for k in range(24)}}
-    total = [*many, output("B", "float32", 3)]
-    found.append(
-        one(
-            "shapes",
-            "24-parameters",
-            total,
-            body,
-            lambda d: sum(values(d[f"A{k}"], "float32") * k for k in range(24)),
-            data,
-            VALUE,
-        )
-    )
-    return found
+    return [*found, one("shapes", "24-parameters", [*many, output("B", "float32", 3)], body, None, data, VALUE)]
 
 
 def _strides() -> list[Unit]:
@@ -135,17 +108,7 @@ def _strides() -> list[Unit]:
         return {"A": view(numbers(rng, (30, 30), "float32")), "p": p, "q": q}
 
     launches = {k: lambda rng, v=v: data(rng, v[0], *v[1]) for k, v in forms.items()}
-    return [
-        one(
-            "shapes",
-            "strides",
-            params,
-            body,
-            lambda d: values(np.ascontiguousarray(d["A"]), "float32") * 2,
-            launches,
-            symbols=("p", "q"),
-        )
-    ]  # type: ignore[arg-type]
+    return [one("shapes", "strides", params, body, None, launches, symbols=("p", "q"))]
 
 
 def _large() -> list[Unit]:

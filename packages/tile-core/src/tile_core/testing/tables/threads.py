@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from tile_core.testing.case import LANES, VALUE, Data, Launch, Part, Unit, one, output, refused, tensor
+from tile_core.testing.case import VALUE, Data, Launch, Part, Unit, one, output, refused, tensor
 from tile_core.testing.data import Array, anything, numbers, stored, values
 from tile_core.testing.source import lines
 
@@ -25,19 +27,14 @@ def _indices() -> list[Unit]:
     for threads in (1, 31, 128, (2, 5, 3), (32, 4, 1), (8, 8)):
         dims = (threads, 1, 1) if isinstance(threads, int) else (*threads, 1, 1)[:3]
         shape = dims[::-1]
-        z, y, x = np.indices(shape)
         body = lines("""
             x, y, z = T.get_thread_bindings()
             B[z, y, x] = z * 10000 + y * 100 + x
             C[z, y, x] = T.get_thread_binding(0)
         """)
         params = [output("B", "int32", *shape), output("C", "int32", *shape)]
-        result = {"B": z * 10000 + y * 100 + x, "C": x}
-        found.append(
-            one("threads", f"indices-{'x'.join(map(str, dims))}", params, body, lambda d, r=result: r,
-                {"": lambda rng: {}},
-                threads=threads, needs=NEEDS)  # type: ignore[misc]
-        )  # fmt: skip
+        name, data = f"indices-{'x'.join(map(str, dims))}", {"": lambda rng: {}}
+        found.append(one("threads", name, params, body, None, data, threads=threads, needs=NEEDS))
     return found
 
 
@@ -55,18 +52,7 @@ def _barriers() -> list[Unit]:
             T.sync_threads()
             B[tx] = s[{threads - 1} - tx]
         """
-        found.append(
-            one(
-                "threads",
-                f"exchange-{threads}",
-                [a, b],
-                body,
-                lambda d: values(d["A"], "float32")[::-1],
-                data,
-                threads=threads,
-                needs=NEEDS,
-            )
-        )
+        found.append(one("threads", f"exchange-{threads}", [a, b], body, None, data, threads=threads, needs=NEEDS))
         active = max(1, threads * 3 // 4)
         body = f"""
             tx = T.get_thread_binding(0)
@@ -84,7 +70,28 @@ def _barriers() -> list[Unit]:
         found.append(
             one("threads", f"#2556-branch-{threads}", [a, b], body, reversed_part, data, threads=threads, needs=NEEDS)
         )
-    return [*found, *_trees(), *_loops(), *_tiles()]
+    return [*found, *_counts(), *_trees(), *_loops(), *_tiles()]
+
+
+def _counts() -> list[Unit]:
+    """Return kernels with effects of each thread that a condition selects."""
+    found = []
+    for threads, some in ((32, 10), (64, 32), (48, 1)):
+        body = f"""
+            if T.get_thread_binding(0) < {some}:
+                T.atomic_add(C[0], 1)
+            else:
+                T.atomic_add(C[1], 1)
+        """
+
+        def want(d: Data, some: int = some, rest: int = threads - some) -> Array:
+            return d["C"] + np.array([some, rest], np.int32)
+
+        data = {"": lambda rng: {"C": numbers(rng, (2,), "int32")}}
+        params = [output("C", "int32", 2)]
+        needs = NEEDS | {"atomic:add:int32"}
+        found.append(one("threads", f"counts-{threads}", params, body, want, data, threads=threads, needs=needs))
+    return found
 
 
 def _trees() -> list[Unit]:
@@ -105,19 +112,7 @@ def _trees() -> list[Unit]:
         """
         data = {"": lambda rng, n=n: {"A": numbers(rng, (n,), "float32")}}  # type: ignore[misc]
         params = [tensor("A", "float32", n), output("B", "float32", 1)]
-        found.append(
-            one(
-                "threads",
-                f"tree-{n}",
-                params,
-                body,
-                lambda d: values(d["A"], "float32").sum()[None],
-                data,
-                VALUE,
-                threads=n,
-                needs=NEEDS,
-            )
-        )
+        found.append(one("threads", f"tree-{n}", params, body, None, data, VALUE, threads=n, needs=NEEDS))
     return found
 
 
@@ -175,19 +170,7 @@ def _tiles() -> list[Unit]:
     """
     rows = {"": lambda rng: {"A": numbers(rng, (64, 16), "float32")}}
     params = [tensor("A", "float32", 64, 16), output("B", "float32", 64)]
-    return [
-        one(
-            "threads",
-            "tiles-and-threads",
-            params,
-            body,
-            lambda d: 3 * values(d["A"], "float32").sum(1) + 16,
-            rows,
-            VALUE,
-            threads=64,
-            needs=NEEDS,
-        )
-    ]
+    return [one("threads", "tiles-and-threads", params, body, None, rows, VALUE, threads=64, needs=NEEDS)]
 
 
 def _halves() -> list[Unit]:
@@ -214,19 +197,8 @@ def _halves() -> list[Unit]:
             data = {"": lambda rng: {"A": numbers(rng, (64,), "float32", 0, 4)}}
             params = [tensor("A", "float32", 64), output("B", dtype, 64)]
             needs = NEEDS if name in ("threads", "turned") else frozenset()
-            found.append(
-                one(
-                    "threads",
-                    f"halves-{dtype}-{name}",
-                    params,
-                    body,
-                    lambda d: values(d["A"], "float32"),
-                    data,
-                    grid=grid,
-                    threads=threads,
-                    needs=needs,
-                )
-            )
+            how: dict[str, Any] = {"grid": grid, "threads": threads, "needs": needs}
+            found.append(one("threads", f"halves-{dtype}-{name}", params, body, None, data, **how))
     return found
 
 
@@ -251,9 +223,8 @@ def _warps() -> list[Unit]:
             k: Part((output(f"B{n}", t, threads),), f"B{n}[tx] = {e}", None)
             for n, (k, (e, t)) in enumerate(table.items())
         }
-        lane = np.arange(threads)
-        parts["lane"] = Part((output("L", "int32", threads),), "L[tx] = T.get_warp_idx() * 100 + T.get_lane_idx()",
-                             lambda d, t=lane: t // d[LANES] * 100 + t % d[LANES])  # type: ignore[misc]  # fmt: skip
+        lane = "L[tx] = T.get_warp_idx() * 100 + T.get_lane_idx()"
+        parts["lane"] = Part((output("L", "int32", threads),), lane, None)
         launch = Launch(lambda rng, n=threads: {"A": numbers(rng, (n,), "int32", -4, 4)})  # type: ignore[misc]
         params = (tensor("A", "int32", threads),)
         found.append(

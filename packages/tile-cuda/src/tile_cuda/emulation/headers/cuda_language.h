@@ -40,7 +40,7 @@ SIMT_MODEL inline void require_clusters(unsigned x, unsigned y, unsigned z) {
 
 #define printf simt::print
 #define assert(condition) ((condition) ? (void)0 : simt::fail("assert", "the assertion '%s' does not hold", #condition))
-#define __trap() simt::fail("trap", "the kernel ends itself by a trap")
+#define __trap() simt::trap()
 #define __brkpt() simt::fail("trap", "the kernel stops at a breakpoint")
 #define __nanosleep(n) simt::yield()
 

@@ -3,7 +3,7 @@
 #include "cuda_math.h"
 #include "ptx_threads.h"
 
-#define __syncthreads() simt::sync(0, 0, __LINE__)
+#define __syncthreads() simt::sync(0, 0, SIMT_PLACE)
 #define __threadfence() simt::fence(false)
 #define __threadfence_block() simt::fence(true)
 #define __threadfence_system() simt::fence(false)

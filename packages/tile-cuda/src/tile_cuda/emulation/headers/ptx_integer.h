@@ -116,7 +116,7 @@ inline void mov_b64(int, V<reg_r, 2> d, reg_l a) { d[0] = (reg_r)a, d[1] = (reg_
 inline void min_u32(int, reg_r& d, reg_r a, reg_r b) { d = a < b ? a : b; }
 inline void max_u32(int, reg_r& d, reg_r a, reg_r b) { d = a < b ? b : a; }
 inline void pmevent(int, int) {}
-SIMT_MODEL inline void trap(int) { simt::fail("trap", "the kernel ends itself by a trap"); }
+SIMT_MODEL inline void trap(int) { simt::trap(); }
 
 }  // namespace ptx
 

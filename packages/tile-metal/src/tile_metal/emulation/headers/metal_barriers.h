@@ -30,11 +30,14 @@ SIMT_MODEL inline void barrier(const char* name, Scope scope, metal::mem_flags f
 
 namespace metal {
 
-inline void threadgroup_barrier(mem_flags flags, int line = __builtin_LINE()) {
-  metal_model::barrier("threadgroup_barrier", metal_model::THREADGROUP, flags, line);
+inline void threadgroup_barrier_at(mem_flags flags, int place) {
+  metal_model::barrier("threadgroup_barrier", metal_model::THREADGROUP, flags, place);
 }
-inline void simdgroup_barrier(mem_flags flags, int line = __builtin_LINE()) {
-  metal_model::barrier("simdgroup_barrier", metal_model::SIMDGROUP, flags, line);
+inline void simdgroup_barrier_at(mem_flags flags, int place) {
+  metal_model::barrier("simdgroup_barrier", metal_model::SIMDGROUP, flags, place);
 }
 
 }  // namespace metal
+
+#define threadgroup_barrier(...) threadgroup_barrier_at(__VA_ARGS__, SIMT_PLACE)
+#define simdgroup_barrier(...) simdgroup_barrier_at(__VA_ARGS__, SIMT_PLACE)

@@ -1,4 +1,4 @@
-// Words of the language that C++ does not have. Spaces of addresses vanish: what they forbid, `tile_metal.lint` finds.
+// Words of the language that C++ does not have. Spaces of addresses vanish: what they forbid, `tools/metal_lint` finds.
 #pragma once
 
 #define kernel

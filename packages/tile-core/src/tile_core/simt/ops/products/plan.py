@@ -97,6 +97,13 @@ class ProductPlan(ABC):
         Shapes are M x K, K x N and M x N.
         """
 
+    def staged(self, role: int) -> str | None:
+        """Return the best element type of A (0) or B (1) in shared memory.
+
+        It holds all numbers of the operand's own type. ``None`` if no other type is better.
+        """
+        return None
+
     def fragment(self, role: int) -> FragmentLayout:
         """Return the fragment layout of the buffer of A (0), B (1) or C (2)."""
         p = self.problem

@@ -1,0 +1,1 @@
+"""The loader of kernels for the CPU: shared libraries, called through ctypes."""

@@ -1,0 +1,1 @@
+"""The stubs of ``T``, ``tile_core`` and the backends' names: written from the vocabulary."""
