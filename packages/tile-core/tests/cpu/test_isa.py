@@ -81,7 +81,9 @@ def test_detection_is_stable() -> None:
 @pytest.mark.parametrize(("system", "left"), [("avx512", "avx2"), ("avx512_vnni", "avx512")])
 def test_instructions_that_the_system_disables(system: str, left: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = processor._features()
-    off = {name for name in shown if name.startswith(processor._plain(system))}
+    # Of instructions that LLVM's model of this processor lacks, there is nothing to disable.
+    known = {processor._plain(name) for name in features_of(detect().mcpu)}
+    off = {name for name in shown & known if name.startswith(processor._plain(system))}
     monkeypatch.setattr(processor, "_features", lambda: shown - off)
     isa = detect.__wrapped__()
     assert isa.name == left
