@@ -251,7 +251,11 @@ class TestOutOfStep:
         compiled = env.tile("compile", "kernel.py:matmul", "--target", "metal", *arguments)
         remedy = "update both: tile-core and tile-metal must be of one release"
         assert compiled.returncode == 1
-        assert compiled.stderr.splitlines() == [f"error[S122]: {reason}", f"  = help: {remedy}"]
+        assert compiled.stderr.splitlines() == [
+            f"error[S122]: {reason}",
+            f"  = help: {remedy}",
+            "  = more: tile why S122",
+        ]
         doctor = env.tile("doctor", "--json")
         assert doctor.returncode == 1
         bad = {c["name"]: c for c in json.loads(doctor.stdout) if c["status"] == "missing"}

@@ -98,6 +98,20 @@ def test_ranks_cost_little_in_the_mean(held_out: bool, loss: float, correlation:
     assert np.mean(agreed) > correlation
 
 
+@pytest.mark.parametrize("held_out", [False, True])
+def test_ranks_of_linear_layers_cost_little(held_out: bool) -> None:
+    """64 layers of Llama-3 with 16 to 8192 rows: the first rank took 1.012 times as long as the fastest in the mean."""
+    lost = []
+    for shape, tiles in recorded("linear_h200.csv").items():
+        if is_held_out(shape) == held_out:
+            times = ((time_of(shape, TileShape(*tile), transposed=True), ms) for tile, ms in tiles.items())
+            legal = [(estimate, ms) for estimate, ms in times if estimate is not None]
+            lost.append(np.log(min(legal)[1] / min(tiles.values())))
+    assert len(lost) == 32
+    assert np.exp(np.mean(lost)) < 1.015
+    assert np.exp(max(lost)) < 1.25
+
+
 @pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_86", "cuda:sm_90a", "cuda:sm_120"])
 @pytest.mark.parametrize("bits", [8, 16])
@@ -120,7 +134,8 @@ def test_linear_layers_take_two_warpgroups_where_tiles_fill_the_device(N: int, K
     """128 x 256 reached 1.02 of cuBLAS with (N, K) weights on an H200, 128 x 128 with 128 threads 0.85 to 0.9."""
     for M in (2048, 4096, 8192):
         first = ranked(M, N, K, split=False, transposed=True)[0]
-        assert (first.m * first.n, first.threads, first.stages) == (32768, 256, 4), M
+        assert (first.threads, first.stages) == (256, 4), M
+        assert first.m * first.n in (28672, 32768), M
     few = ranked(256, 4096, K, split=False, transposed=True)[0]
     assert few.m * few.n <= 8192
     assert 64 <= -(-4096 // few.n) * -(-256 // few.m) <= 132

@@ -55,7 +55,9 @@ def order(program, **options):
         ({"size": (8192, 8192), "block": (256, 64, 64)}, "along panels of 4 rows of the grid"),
         ({"size": (8192, 8192), "asked": 5}, "along panels of 5 rows of the grid"),
         ({"size": (0, 0), "dynamic": True}, "along panels of 16 rows of the grid"),
-        ({"size": (1024, 2048)}, ""),  # all blocks run at a time
+        ({"size": (1024, 2048)}, "along panels of 4 rows of the grid"),  # all blocks run at a time
+        ({"size": (256, 4096), "block": (64, 128, 64), "threads": 128}, "along panels of 4 rows of the grid"),
+        ({"size": (4096, 256), "block": (128, 64, 64), "threads": 128}, ""),  # neighbours share both operands
         ({"size": (2048, 8192)}, "along panels of 16 rows of the grid"),  # a panel is all of it
         ({"size": (256, 28672)}, "along panels of 2 rows of the grid"),
         ({"size": (2048, 8192), "turned": True}, ""),  # the order of the grid is that of a panel
@@ -65,13 +67,36 @@ def test_swizzled_rasterization(how, expected):
     assert order(product(**how)) == expected
 
 
+def test_results_that_are_computed_from_accumulators():
+    """The order of 8-bit floats with block scales: it stores a total of scaled products."""
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((8192, 256), "float8_e4m3fn"), B: T.Tensor((8192, 256), "float8_e4m3fn"),
+        S: T.Tensor((8192, 2), "float32"), C: T.Tensor((8192, 8192), "bfloat16"),
+    ):  # fmt: skip
+        with T.Kernel(64, 64, threads=256) as (bx, by):
+            a, b = T.alloc_shared((128, 128), "float8_e4m3fn"), T.alloc_shared((128, 128), "float8_e4m3fn")
+            part, total = T.alloc_fragment((128, 128), "float32"), T.alloc_fragment((128, 128), "float32")
+            T.clear(total)
+            for k in T.Pipelined(2, num_stages=2):
+                T.copy(A[by * 128, k * 128], a)
+                T.copy(B[bx * 128, k * 128], b)
+                T.gemm(a, b, part, transpose_B=True, clear_accum=True)
+                for i, j in T.Parallel(128, 128):
+                    total[i, j] += part[i, j] * S[by * 128 + i, k]
+            T.copy(total, C[by * 128, bx * 128])
+
+    assert order(main, persistent="never") == "along panels of 8 rows of the grid"
+
+
 @pytest.mark.sweep(0.25)
 def test_the_option():
     wide = product((8192, 8192))
     assert order(wide, rasterization="never") == ""
     assert order(product((1024, 2048)), rasterization="always") == "along panels of 16 rows of the grid"
     assert order(product((8192, 8192), asked=5), rasterization="never") == "along panels of 5 rows of the grid"
-    assert order(wide, wgmma="never") == ""
+    assert order(wide, wgmma="never") == "along panels of 16 rows of the grid"
 
 
 @pytest.mark.sweep(1)

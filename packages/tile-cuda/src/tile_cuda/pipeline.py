@@ -13,7 +13,7 @@ from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.passes.spine import Pass, Spine
 from tile_core.simt.kernel_plan import KernelPlan
-from tile_core.simt.pipelining.async_products import accumulator_of
+from tile_core.simt.pipelining.async_products import accumulator_of, products_of
 from tile_core.simt.pipelining.operands import Operand
 from tile_core.simt.pipelining.overlap import Candidates
 from tile_core.simt.role_threads import block_in
@@ -148,7 +148,9 @@ def _results(plan: KernelPlan, ctx: Context) -> KernelPlan:
     """Apply the passes that depend on wgmma products: epilogue, copies, and rasterization."""
     calls = warpgroup_products(plan.body, ctx, plan.block)
     products = [(call, WarpgroupPlan.for_call(call)) for call in calls]
-    plan = choose_order(plan, ctx, [call.args[accumulator_of(call)].buffer for call in calls])
+    if ctx.capabilities.fact(WGMMA):
+        every = map(OpCall.decode, products_of(plan.body))
+        plan = choose_order(plan, ctx, [call.args[accumulator_of(call)].buffer for call in every])
     plan = require_readable_rows(plan, [found for _, found in products if not isinstance(found, Reject)])
     plan = permute_metadata(plan, calls)
     # Persistent blocks have little shared memory for an epilogue tile: their slots are never free.

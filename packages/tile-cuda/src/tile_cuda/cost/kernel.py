@@ -36,10 +36,12 @@ _PERSISTENT = 32768, 2 * WARPGROUP
 """Elements of a tile, at most, and threads of persistent blocks with an overlapped epilogue."""
 _LATE = 2750.0
 """Cycles between two tiles of a persistent block that stores results while it computes the next tile."""
-_SHARPNESS, _OF_MEMORY = 4.4, 8.0
+_SHARPNESS, _OF_MEMORY = 4.4, 5.0
 """Exponents with which multiplications and loads, and all cycles and device memory add up."""
 _WAITS, _PER_GROUP, _LATENCY = 90.0, 10.0, 1650.0
 """Cycles of an iteration with barriers of the block, more for each warpgroup, and from a copy to its operands."""
+_ISSUED, _OF_INSTRUCTION = 16.0, 16 * 8 * 256
+"""Cycles of a warp's instruction of `mma.sync` with its loads, if few warps run, and its products times bits."""
 _CHAIN_WAITS, _COOL = 880.0, 0.78
 """The same of chained products; their time relative to 1,550 MHz, since less power lets the clock rise to 1,980."""
 _ALONE, _BUSY, _ROW = 0.17, 0.06, 2.0
@@ -198,9 +200,15 @@ class TileKernel:
             one = (one + self._elements * _ALONE / self.groups) * (1 + _IDLE * self._idle)
             slots = self.stages
         elif not self.is_persistent:
-            one += _WAITS + _PER_GROUP * self.threads / WARPGROUP
+            one = max(one, self._issued) + _WAITS + _PER_GROUP * self.threads / WARPGROUP
         exposed = one + _LATENCY + self.loaded if self.stages == 1 else (one + _LATENCY) / slots
         return max(one, exposed) / min(self.blocks, self.most)
+
+    @property
+    def _issued(self) -> float:
+        """Cycles in which a warp issues its products of an iteration on `mma.sync`."""
+        bits = sum(p.m * p.n * p.k * p.bits for p in self.products if not p.unit)
+        return _ISSUED * bits / _OF_INSTRUCTION / (self.threads / WARP)
 
     @property
     def _converted(self) -> float:

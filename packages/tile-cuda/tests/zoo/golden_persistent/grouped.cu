@@ -136,8 +136,11 @@ extern "C" __global__ void __launch_bounds__(160) grouped(
     t_copied = 0;
     for (int turn = 0; turn < (int)((unsigned)(26 - worker) / 3u); ++turn) {
       const int tile = worker + turn * 3;
-      const int by = max(min((int)((unsigned)tile / 3u), 7), 0);
-      const int bx = max(min((int)((unsigned)tile % 3u), 2), 0);
+      const int panel = (unsigned)tile / 12u;
+      const int inside = (unsigned)tile % 12u;
+      const int rows = max(min(4, 8 - panel * 4), 1);
+      const int by = max(min(panel * 4 + (int)((unsigned)inside % (unsigned)rows), 7), 0);
+      const int bx = max(min((int)((unsigned)inside / (unsigned)rows), 2), 0);
       int left_1;
       left_1 = by;
       int group_1;
@@ -177,8 +180,11 @@ extern "C" __global__ void __launch_bounds__(160) grouped(
     t_computed = 0;
     for (int turn_1 = 0; turn_1 < (int)((unsigned)(26 - worker) / 3u); ++turn_1) {
       const int tile_1 = worker + turn_1 * 3;
-      const int by_1 = max(min((int)((unsigned)tile_1 / 3u), 7), 0);
-      const int bx_1 = max(min((int)((unsigned)tile_1 % 3u), 2), 0);
+      const int panel_1 = (unsigned)tile_1 / 12u;
+      const int inside_1 = (unsigned)tile_1 % 12u;
+      const int rows_1 = max(min(4, 8 - panel_1 * 4), 1);
+      const int by_1 = max(min(panel_1 * 4 + (int)((unsigned)inside_1 % (unsigned)rows_1), 7), 0);
+      const int bx_1 = max(min((int)((unsigned)inside_1 / (unsigned)rows_1), 2), 0);
       left = by_1;
       group = 0;
       first = 0;
@@ -233,7 +239,7 @@ extern "C" __global__ void __launch_bounds__(160) grouped(
             turn_quad_b32((unsigned short*)&y_staged[group_2 * 16 + r * 8], number & 3);
           }
         }
-        if ((long long)first >= 0LL && (long long)first + 63LL < 193LL && worker < 2) {
+        if ((long long)first >= 0LL && (long long)first + 63LL < 193LL && bx_1 * 64 + 63 < 136) {
           const int i = (number >> 5) * 16 + ((number & 31) >> 2);
           const int j = (number & 3) * 8;
           #pragma unroll
