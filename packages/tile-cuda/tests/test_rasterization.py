@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, Phase, settings
 
 import tile_core as tile
 import tile_core.language as T
+from tile_core.errors import TileError
 from tile_core.reports import report_json
+from tile_core.testing.run import load
+from tile_core.testing.strategies import STRATEGIES
 
 TARGET = "cuda:sm_90a"
 
@@ -113,3 +120,99 @@ def test_every_block_runs_once(size, dynamic, turned):
     c = np.full(size, 85, "float16")
     kernel(a, b, c)
     np.testing.assert_array_equal(c.astype("float64"), a.astype("float64") @ b.astype("float64"))
+
+
+def triangle(grid, trips, dynamic=False):
+    """Return a program that adds as many tiles of 32 elements as ``trips`` of its block."""
+    extents = tuple(T.dynamic(name) for name in "xyz"[: len(grid)]) if dynamic else grid
+
+    @T.prim_func
+    def main(A: T.Tensor((64, 32), "float32"), C: T.Tensor((*extents, 32), "float32")):
+        with T.Kernel(*extents, threads=32) as at:
+            at = at if isinstance(at, tuple) else (at,)
+            tile_s, total = T.alloc_shared((32,), "float32"), T.alloc_fragment((32,), "float32")
+            T.clear(total)
+            for k in T.Pipelined(trips(*at), num_stages=2):
+                T.copy(A[k, :], tile_s)
+                for i in T.Parallel(32):
+                    total[i] += tile_s[i]
+            T.copy(total, C[(*at, slice(None))])
+
+    return main
+
+
+@pytest.mark.parametrize(
+    ("trips", "expected"),
+    [
+        (lambda x, y: x + 1, "from the last along x, which has most iterations"),
+        (lambda x, y: 20 - x, "from the first along x, which has most iterations"),
+        (lambda x, y: (y * 64 + 65) // 32, "from the last along y, which has most iterations"),
+        (lambda x, y: T.min(x, 3) + 1, ""),  # most have three
+        (lambda x, y: (x * 7) % 5 + 1, ""),
+        (lambda x, y: x + y, "from the last along x, which has most iterations"),
+        (lambda x, y: 4, ""),
+    ],
+)
+def test_blocks_with_most_iterations_begin_first(trips, expected):
+    assert report_json(triangle((20, 12), trips), "cuda:sm_80")["rasterization"] == expected
+    assert (
+        report_json(triangle((20, 12), trips), "cuda:sm_80", options={"rasterization": "never"})["rasterization"] == ""
+    )
+    assert report_json(triangle((20, 5), trips), "cuda:sm_80")["rasterization"] == ""  # all run at a time
+
+
+def test_blocks_that_wait_for_others_keep_their_order():
+    @T.prim_func
+    def main(A: T.Tensor((64, 32), "float32"), flag: T.Tensor((1,), "int32"), C: T.Tensor((300, 32), "float32")):
+        with T.Kernel(300, threads=32) as x:
+            while T.atomic_load(flag[0]) < x:
+                pass
+            tile_s = T.alloc_shared((32,), "float32")
+            for k in T.Pipelined(x % 300 + 1, num_stages=2):
+                T.copy(A[k, :], tile_s)
+                T.copy(tile_s, C[x, :])
+
+    assert report_json(main, "cuda:sm_80")["rasterization"] == ""
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize(
+    ("grid", "trips"),
+    [
+        ((7,), lambda x: x),  # a block without iterations
+        ((5, 29), lambda x, y: x + 1),
+        ((29, 5), lambda x, y: 5 - y),
+        ((3, 5, 11), lambda x, y, z: y + 1),
+        ((2, 3, 31), lambda x, y, z: z + 1),
+        ((1, 3, 1), lambda x, y, z: y),
+    ],
+)
+def test_every_block_of_unequal_ones_runs_once(grid, trips, dynamic):
+    options = {"rasterization": "always"}
+    program = triangle(grid, trips, dynamic)
+    assert "iterations" in report_json(program, "cuda:sm_80", options=options)["rasterization"]
+    kernel = tile.compile(program, "cuda:sm_80", runtime="emulator", options=options)
+    a = np.random.default_rng().integers(-3, 4, (64, 32)).astype("float32")
+    c = np.full((*grid, 32), 85, "float32")
+    kernel(a, c)
+    for at in np.ndindex(*grid):
+        np.testing.assert_array_equal(c[at], a[: trips(*at)].sum(0))
+
+
+@pytest.mark.sweep(2)
+def test_the_fuzzer_draws_unequal_blocks() -> None:
+    found, options = list[str](), {"rasterization": "always"}
+
+    @hypothesis.seed(1)
+    @settings(
+        max_examples=200, deadline=None, database=None, phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @hypothesis.given(STRATEGIES["nested-loops"][0])
+    def draw(unit) -> None:
+        if len(found) < 12 and "by * 2" in unit.text():
+            with contextlib.suppress(TileError):
+                found.append(report_json(load(unit.text()), "cuda:sm_80", options=options)["rasterization"])
+
+    draw()
+    assert any("iterations" in text for text in found)

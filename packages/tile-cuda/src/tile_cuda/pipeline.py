@@ -38,7 +38,7 @@ from tile_cuda.cost.overlap import not_faster
 from tile_cuda.cost.slow_tiles import note_slow
 from tile_cuda.epilogue.write import layouts_of_staged, write_epilogue
 from tile_cuda.grid.persistent import choose_persistent, may_persist
-from tile_cuda.grid.rasterization import choose_order
+from tile_cuda.grid.rasterization import begin_longest, choose_order
 from tile_cuda.ops.contiguous import can_copy_bytes
 from tile_cuda.ops.copy_async import can_copy as can_copy_chunks
 from tile_cuda.ops.copy_bulk import Blocks, can_copy_bulk
@@ -151,6 +151,7 @@ def _results(plan: KernelPlan, ctx: Context) -> KernelPlan:
     if ctx.capabilities.fact(WGMMA):
         every = map(OpCall.decode, products_of(plan.body))
         plan = choose_order(plan, ctx, [call.args[accumulator_of(call)].buffer for call in every])
+    plan = begin_longest(plan, ctx)
     plan = require_readable_rows(plan, [found for _, found in products if not isinstance(found, Reject)])
     plan = permute_metadata(plan, calls)
     # Persistent blocks have little shared memory for an epilogue tile: their slots are never free.

@@ -28,6 +28,7 @@ from tile_core.reports.lines import SourceLine, source_of
 from tile_core.reports.slow import notes_of_build, notes_of_plan
 from tile_core.runtime.bench import time_text
 from tile_core.simt.kernel_plan import KernelPlan
+from tile_core.simt.launch.longest_first import LongestFirst
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from tile_core.passes.lower_ops import OpChoice
     from tile_core.passes.spine import Plan
     from tile_core.plugins.manager import Plugins
+    from tile_core.simt.launch.grid import Order
 
 #: Scopes of scratch in the order of a report; what the user allocates has one of them.
 SCOPES = ("shared", "local.fragment", "local", "local.var")
@@ -273,12 +275,14 @@ def estimate_of(plan: Plan, ctx: Context, plugins: Plugins) -> EstimateFacts:
     return EstimateFacts(found.microseconds, found.reason)
 
 
-def _rasterization(panels: Mapping[str, Any]) -> str:
-    """Return the rasterization of blocks as text."""
-    if not panels:
+def _rasterization(order: Order) -> str:
+    """Return the order of blocks as text."""
+    if not order:
         return ""
-    lines = "rows" if str(panels["order"]) == "row" else "columns"
-    return f"along panels of {int(nodes.as_int(panels['panel']))} {lines} of the grid"
+    if isinstance(order, LongestFirst):
+        return f"from the {'last' if order.descends else 'first'} along {'xyz'[order.axis]}, which has most iterations"
+    lines = "rows" if str(order["order"]) == "row" else "columns"
+    return f"along panels of {int(nodes.as_int(order['panel']))} {lines} of the grid"
 
 
 def _unused_layouts(program: Program) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tile_core.simt.accumulators import Accumulator
     from tile_core.simt.barriers.insertion import PlacedBarrier
     from tile_core.simt.code_size import Written
-    from tile_core.simt.launch.grid import Grid
+    from tile_core.simt.launch.grid import Grid, Order
     from tile_core.simt.memory.alignment import Aligned
     from tile_core.simt.memory.arena import Arena
     from tile_core.simt.memory.private_arrays import PrivateArrays
@@ -35,7 +35,7 @@ class KernelPlan(Plan):
     block
         The threads of a block.
     order
-        The order of blocks that the program or a backend chose: ``panel`` and ``order`` of ``T.use_swizzle``; or empty.
+        The order of blocks that the program or a backend chose, see `tile_core.simt.launch.grid.launch`; or empty.
     pipeline
         The outcome of pipelining, by loop.
     unplaced
@@ -68,7 +68,7 @@ class KernelPlan(Plan):
 
     aligned: Aligned = field(init=False)
     block: Block = field(init=False)
-    order: Mapping[str, object] = field(init=False)
+    order: Order = field(init=False)
     pipeline: PipelineReport = field(init=False)
     unplaced: Stmt = field(init=False)
     placement: Inferred = field(init=False)

@@ -40,6 +40,7 @@ from tile_core.simt.code_size import bounded
 from tile_core.simt.kernel_plan import KernelPlan
 from tile_core.simt.launch.grid import block_of, check_grid, launch
 from tile_core.simt.launch.known_tests import drop_known_tests
+from tile_core.simt.launch.longest_first import LongestFirst
 from tile_core.simt.launch.strength_reduction import reduce_strength
 from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.memory.arena import plan_arena
@@ -199,7 +200,8 @@ def _pipeline(hooks: SimtHooks) -> Callable[[KernelPlan, Context], KernelPlan]:
         alone = cluster_of(plan.program.attrs) == (1, 1, 1) and not uses_threads(body)
         if hooks.share is not None and alone and not placed:
             share = functools.partial(hooks.share, ctx=ctx)
-            persistent_hooks = PersistentHooks(share, plan.block.thread, plan.order)
+            panels = {} if isinstance(plan.order, LongestFirst) else plan.order
+            persistent_hooks = PersistentHooks(share, plan.block.thread, panels)
         body, report = plan_pipeline(
             body, can_copy, safe_values, threads, lambda call, count: hooks.is_async(call, ctx, count),
             lambda candidates: hooks.can_overlap(candidates, ctx), persistent_hooks, _clustering(plan, ctx, hooks),

@@ -15,11 +15,16 @@ from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.program import Dim, dim_of
 from tile_core.ir.visit import StmtRewriter, annotation, collect, map_expr, role, substitute
 from tile_core.records import dataclass
+from tile_core.simt.launch.longest_first import LongestFirst
 from tile_core.simt.variant import Block
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
     from tile_core.target import Target
+
+
+Order = Mapping[str, Any] | LongestFirst
+"""How blocks are numbered, see `launch`."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ def block_of(body: Stmt, thread: Var) -> Block:
 
 
 def launch(
-    body: Stmt, block: Block, swizzle: Mapping[str, object] | None = None, cluster: tuple[int, int, int] = (1, 1, 1)
+    body: Stmt, block: Block, order: Order | None = None, cluster: tuple[int, int, int] = (1, 1, 1)
 ) -> tuple[Stmt, Grid]:
     """Return the program of one thread of one block, and the grid.
 
@@ -57,13 +62,13 @@ def launch(
         The program of one thread, still inside the loops over the grid.
     block
         The threads.
-    swizzle
+    order
         ``{"panel", "order"}`` of ``T.use_swizzle``, the swizzled rasterization: panels of ``panel`` rows (or columns),
-        so that concurrent blocks share operands in the L2 cache.
+        so that concurrent blocks share operands in the L2 cache. Or `LongestFirst`.
     cluster
         Blocks along x, y and z of a cluster, which rasterization keeps adjacent.
     """
-    rewriter = _GridToBlock(block, dict(swizzle) if swizzle else None, cluster)
+    rewriter = _GridToBlock(block, order or None, cluster)
     new = rewriter.stmt(body)
     x, y, z = block.extents
     thread = calls.thread_index(0) if x > 1 else nodes.int_const(0)
@@ -90,8 +95,8 @@ def check_grid(grid: Grid, program: Program, target: Target) -> None:
 
 
 class _GridToBlock(StmtRewriter):
-    def __init__(self, block: Block, swizzle: dict[str, Any] | None, cluster: tuple[int, int, int]) -> None:
-        self.block, self.swizzle, self.cluster = block, swizzle, cluster
+    def __init__(self, block: Block, order: Order | None, cluster: tuple[int, int, int]) -> None:
+        self.block, self.order, self.cluster = block, order, cluster
         self.extents: dict[int, Expr] = {}
         self.binds: dict[Var, Expr] = {}
 
@@ -134,7 +139,9 @@ class _GridToBlock(StmtRewriter):
         where = {axis: calls.block_index(axis) for axis in axes}
         before: list[Stmt] = []
         empty = any(e == 0 for e in self.extents.values() if isinstance(e, int))  # no block needs its coordinates
-        if self.swizzle and 0 in axes and 1 in axes and not empty:
+        if isinstance(self.order, LongestFirst) and not empty:
+            before, where = self.order.coordinates({axis: loop.extent for axis, loop in axes.items()})
+        elif self.order and 0 in axes and 1 in axes and not empty:
             before, where[0], where[1] = self.panels(axes)
         binds = []
         for axis, loop in sorted(axes.items()):
@@ -144,8 +151,8 @@ class _GridToBlock(StmtRewriter):
         return [*before, *binds]
 
     def panels(self, axes: Mapping[int, Stmt]) -> tuple[list[Stmt], Expr, Expr]:
-        assert self.swizzle is not None
-        panel, by_rows = int(nodes.as_int(self.swizzle["panel"])), str(self.swizzle["order"]) == "row"
+        assert isinstance(self.order, Mapping)
+        panel, by_rows = int(nodes.as_int(self.order["panel"])), str(self.order["order"]) == "row"
         wide, high = (0, 1) if by_rows else (1, 0)
         # What is numbered are clusters, which are blocks if they have one.
         extents = [nodes.int_const(0) + axes[a].extent for a in (wide, high)]

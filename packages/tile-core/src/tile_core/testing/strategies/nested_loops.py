@@ -15,7 +15,7 @@ _THREADS = (128, 128, 256, 96)
 #: Bounds of a loop: a begin and a trip count, from data of its expert, coordinates, and variables.
 _BOUNDS = (
     ("0", "{trips}"), ("0", "{trips}"), ("0", "N[e]"), ("0", "T.min(N[e] + bx, {trips})"), ("F[e]", "N[e]"),
-    ("0", "most"), ("T.max(F[e] - by, 0)", "{trips} - 1"),
+    ("0", "most"), ("T.max(F[e] - by, 0)", "{trips} - 1"), ("0", "by * 2 + bx"), ("0", "T.max({trips} - by * 2, 0)"),
 )  # fmt: skip
 #: Conditions around a loop.
 _GUARDS = ("N[e] > by", "first < end", "e != 1", "F[e] == 0 and end > 0", "bx + by > 0")
