@@ -1,16 +1,31 @@
-"""Facts of the device that kernels run on, as ``tilelang.carver.arch.driver`` has them."""
+"""Facts of devices, and estimates by them: ``tilelang.carver.arch`` and ``tilelang.tools.Analyzer``."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sys
 from typing import Any
 
+from tile_core.compiler import signature_of
+from tile_core.errors import SetupError, UnsupportedError
+from tile_core.ir.program import Program
+from tile_core.records import dataclass
+from tile_core.target import Target
+from tile_core.tiling.work import work_of
 from tile_tilelang.errors import NotOnHost
-from tile_tilelang.host import every_target_name, target_of
+from tile_tilelang.host import every_target_name, runtime, target_of
 
-__all__ = ["get_device_name", "get_num_sms", "get_shared_memory_per_block", "get_target_compute_version"]
+__all__ = [
+    "Analyzer",
+    "AnalysisResult",
+    "Arch",
+    "get_device_name",
+    "get_num_sms",
+    "get_shared_memory_per_block",
+    "get_target_compute_version",
+]
 
 _UNITS = {"bytes": 1, "kb": 1024, "mb": 1024**2}
 
@@ -55,6 +70,70 @@ def get_target_compute_version(target: Any = None) -> str:
     if not found:
         raise NotOnHost(name=f"get_target_compute_version of {text}", instead="give --target cuda:sm_90a")
     return f"{found[1]}.{found[2]}"
+
+
+class Arch:
+    """The device of a target: ``CUDA("cuda")``, ``CDNA("hip")``.
+
+    Attributes
+    ----------
+    target
+        Tile's target.
+    """
+
+    def __init__(self, target: Any) -> None:
+        from tile_core.plugins.manager import installed
+
+        self.target: Target = installed().resolve_target(target_of(target))
+
+    @property
+    def compute_capability(self) -> str:
+        """The digits of NVIDIA's architecture, ``"90"``; empty for other targets."""
+        found = re.search(r"sm_(\d+)", self.target.text)
+        return found[1] if found else ""
+
+    sm_version = property(lambda self: int(self.compute_capability or -1))
+    platform = property(lambda self: self.target.text.partition(":")[0].upper())
+
+
+@dataclass(frozen=True)
+class AnalysisResult:
+    """The work of a launch, and the time that a device needs for it at least.
+
+    Attributes
+    ----------
+    total_flops
+        Operations of matrix products.
+    total_global_bytes
+        Bytes of the tensors, each read or written once.
+    estimated_time, expected_tflops, expected_bandwidth_GBps
+        Seconds, and the device's rates; ``None`` where no runtime of the target knows them.
+    """
+
+    total_flops: int
+    total_global_bytes: int
+    estimated_time: float | None
+    expected_tflops: float | None
+    expected_bandwidth_GBps: float | None
+
+
+class Analyzer:
+    """Counts the work of a program."""
+
+    @staticmethod
+    def analysis(fn: Program, device: Arch) -> AnalysisResult:
+        """Return the work of a traced program with constant sizes, and its time on a device."""
+        from tile_core.plugins.manager import installed
+        from tile_core.plugins.runtimes import find_runtime
+
+        work, peaks = work_of(fn, signature_of(fn), {}), {}
+        with contextlib.suppress(SetupError, UnsupportedError):  # of a target that this machine does not have
+            peaks = getattr(find_runtime(installed(), device.target, runtime()), "peaks", dict)()
+        flops, rate, width = sum(work.products.values()), peaks.get(work.kind), peaks.get("bytes")
+        seconds = max(flops / rate, work.moved / width) if rate and width else None
+        return AnalysisResult(
+            int(flops), work.moved, seconds, rate and rate / 1e12, width and width / 1e9
+        )
 
 
 def _properties(device: int) -> Any:

@@ -15,6 +15,7 @@ from typing import Any
 from unittest import mock
 
 from tile_tilelang.host import every_target_name
+from tile_tilelang.uncomputed import result_of
 
 
 class _HostEvent:
@@ -49,11 +50,16 @@ _PROPERTIES = SimpleNamespace(
     shared_memory_per_block=49152, shared_memory_per_block_optin=232448, shared_memory_per_multiprocessor=233472,
     max_threads_per_multi_processor=2048, regs_per_multiprocessor=65536, L2_cache_size=50 * 1024**2,
 )  # fmt: skip
+_STREAM = SimpleNamespace(
+    cuda_stream=0, synchronize=lambda: None, wait_stream=lambda other: None, wait_event=lambda event: None,
+    record_event=lambda event=None: event or _HostEvent(),
+)  # fmt: skip
 #: Attributes of ``torch.cuda`` that scripts ask, and the answers.
 _ANSWERS: dict[str, Callable[..., Any]] = {
     "Event": _HostEvent,
+    "Stream": lambda *device, **flags: _STREAM,
     "current_device": lambda: 0,
-    "current_stream": lambda device=None: SimpleNamespace(cuda_stream=0, synchronize=lambda: None),
+    "current_stream": lambda device=None: _STREAM,
     "device": lambda device=None: contextlib.nullcontext(),
     "device_count": lambda: 1,
     "empty_cache": lambda: None,
@@ -76,19 +82,11 @@ _ANSWERS: dict[str, Callable[..., Any]] = {
 }
 
 
-#: Functions of torch whose work grows faster than their results.
-_PRODUCTS = frozenset(
-    "__matmul__ __rmatmul__ _scaled_mm addmm baddbmm bmm conv1d conv2d conv3d einsum linear matmul mm "
-    "scaled_dot_product_attention tensordot".split()
-)
-_LARGE = 1 << 20
-
-
 @contextlib.contextmanager
-def in_host_memory(products: bool = True) -> Iterator[None]:
+def in_host_memory(computed: bool = True) -> Iterator[None]:
     """Answer for torch's devices in a block, if torch is installed and has none.
 
-    Without ``products``, large products of torch are zeros: no element is compared where no kernel is launched.
+    Without ``computed``, large tensors of torch are zeros: no element is compared where no kernel is launched.
     """
     try:
         import torch
@@ -110,21 +108,7 @@ def in_host_memory(products: bool = True) -> Iterator[None]:
                 return args[0]
             named = {k: host(v) if k == "device" else v for k, v in (kwargs or {}).items()}
             given = tuple(map(host, args))
-            tensors = [t for a in (*given, *named.values()) for t in (a if isinstance(a, (list, tuple)) else [a])]
-            tensors = [t for t in tensors if isinstance(t, torch.Tensor)]
-            small = not any(t.numel() >= _LARGE for t in tensors)
-            if products or small or getattr(func, "__name__", "") not in _PRODUCTS or "out" in named:
-                return func(*given, **named)
-            found = func(*map(shape_of, given), **{k: shape_of(v) for k, v in named.items()})
-            zeros = torch.zeros_like(found, device="cpu")
-            # Gradients of zeros reach the operands.
-            return sum((t.flatten()[0] * 0 for t in tensors if t.requires_grad), zeros)
-
-    def shape_of(value: Any) -> Any:
-        """Return tensors without elements for tensors."""
-        if isinstance(value, (list, tuple)):
-            return type(value)(map(shape_of, value))
-        return value.to("meta") if isinstance(value, torch.Tensor) else value
+            return func(*given, **named) if computed else result_of(func, given, named)
 
     def host(value: Any) -> Any:
         """Return host memory for a device, and everything else as it is."""

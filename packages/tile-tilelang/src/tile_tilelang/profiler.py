@@ -97,6 +97,11 @@ class Profiler:
         self.kernel = kernel
         self.supply = supply
 
+    @property
+    def func(self) -> Kernel:
+        """The kernel."""
+        return self.kernel
+
     def assert_allclose(
         self,
         reference_program: Callable[..., Any],
@@ -123,6 +128,8 @@ class Profiler:
         Differs
             With the worst element.
         """
+        if not self.kernel.adapter.launches:
+            raise Differs(kernel=self.kernel.name, index="count", found="nothing was launched")
         found, expected = self._outputs(input_tensors), self._reference(reference_program, input_tensors)
         if len(found) != len(expected):
             numbers = f"the kernel has {len(found)}, the reference {len(expected)}"

@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import importlib.abc
 import importlib.machinery
+import re
 import runpy
 import sys
 from collections.abc import Iterator, Sequence
@@ -53,8 +54,7 @@ def run(
     path = Path(script)
     if not path.is_file():
         raise NoScript(path=script, reason="there is no such file")
-    uses_torch = "torch" in path.read_text(errors="replace")
-    tensors = in_host_memory(products=runtime != UNLAUNCHED) if uses_torch else contextlib.nullcontext()
+    tensors = in_host_memory(computed=runtime != UNLAUNCHED) if _uses_torch(path) else contextlib.nullcontext()
     with answering(), every_target(target, runtime), _as_program(path, arguments), tensors:
         try:
             return runpy.run_path(str(path), run_name="__main__")
@@ -166,6 +166,13 @@ def _as_program(path: Path, arguments: Sequence[str]) -> Iterator[None]:
         yield
     finally:
         sys.argv, sys.path[0] = argv, first
+
+
+def _uses_torch(path: Path) -> bool:
+    """Return whether a script, or a file beside it that it names, mentions torch."""
+    text = path.read_text(errors="replace")
+    beside = (p for p in path.parent.glob("*.py") if re.search(rf"\b{re.escape(p.stem)}\b", text))
+    return "torch" in text or any("torch" in p.read_text(errors="replace") for p in beside)
 
 
 def _ours(name: str) -> bool:

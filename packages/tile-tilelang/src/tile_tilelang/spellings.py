@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tile_core.language as T
@@ -12,6 +12,18 @@ from tile_core.dtypes import dtype as to_dtype
 from tile_core.values.builder import current
 from tile_core.values.value import Value
 from tile_tilelang.errors import BadCall
+from tile_tilelang.foreign import (
+    attr,
+    call_extern,
+    comm_reducer,
+    evaluate,
+    import_source,
+    reinterpret,
+    tvm_thread_allreduce,
+    tvm_warp_shuffle,
+    tvm_warp_shuffle_down,
+    tvm_warp_shuffle_up,
+)
 from tile_tilelang.instructions import access_ptr, cp_async_barrier_noinc, ptx_cp_async
 from tile_tilelang.layout import (
     make_full_bank_swizzled_layout,
@@ -41,14 +53,19 @@ __all__ = [
     "alloc_tmem",
     "atomic_load",
     "atomic_store",
+    "attr",
     "ballot_sync",
+    "call_extern",
     "cast",
+    "comm_reducer",
     "copy",
     "cp_async_barrier_noinc",
     "empty",
+    "evaluate",
     "gemm",
     "get_warp_group_idx",
     "get_warp_idx_sync",
+    "import_source",
     "likely",
     "make_full_bank_swizzled_layout",
     "make_half_bank_swizzled_layout",
@@ -58,11 +75,16 @@ __all__ = [
     "mbarrier_wait_parity",
     "meta_class",
     "ptx_cp_async",
+    "reinterpret",
     "rng_init",
     "round",
     "shuffle_elect",
     "tcgen05_gemm",
     "thread_binding",
+    "tvm_thread_allreduce",
+    "tvm_warp_shuffle",
+    "tvm_warp_shuffle_down",
+    "tvm_warp_shuffle_up",
     "ws_op",
 ]
 
@@ -151,7 +173,12 @@ def alloc_fragment(shape: Any, dtype: Any, scope: str = "local.fragment") -> Any
 
 
 def alloc_tmem(shape: Any, dtype: Any) -> Any:
-    """Allocate an accumulator in tensor memory by ``T.alloc_tmem``, also for products of `gemm`."""
+    """Allocate an accumulator in tensor memory by ``T.alloc_tmem``, also for products of `gemm`.
+
+    One of other than a multiple of 128 rows is a fragment, see `tcgen05_gemm`.
+    """
+    if len(shape) == 2 and shape[0] % 128:
+        return T.alloc_fragment(shape, dtype)
     made = T.alloc_tmem(shape, dtype)
     _tensor_memory[id(made)] = made
     return made
@@ -181,8 +208,8 @@ def empty(*shape: Any, dtype: Any = "float32") -> Any:
 
 def gemm(*operands: Any, mbar: Any = None, **keywords: Any) -> None:
     """Multiply by ``T.gemm``; with ``mbar`` or into tensor memory by ``T.tcgen05_gemm``, which arrives at ``mbar``."""
-    accumulator = keywords.get("C", operands[2] if len(operands) > 2 else None)
-    if mbar is None and id(getattr(accumulator, "buffer", accumulator)) not in _tensor_memory:
+    accumulator = _accumulator(operands, keywords)
+    if mbar is None and id(accumulator) not in _tensor_memory:
         T.gemm(*operands, **keywords)
     else:
         hints = {"annotations", "prefer_instruction", "wg_wait"}
@@ -227,6 +254,9 @@ def mbarrier_wait_parity(barrier: Any, parity: Any) -> None:
 def tcgen05_gemm(*operands: Any, mbar: Any = None, use_2cta: bool = False, **keywords: Any) -> None:
     """Multiply by ``T.tcgen05_gemm``; in ``T.Pipelined`` tile waits for products, so that ``mbar`` has no meaning.
 
+    A product of other than a multiple of 128 rows, which it does not have, into a fragment is ``T.gemm``; one thread
+    arrives behind it.
+
     Raises
     ------
     BadCall
@@ -235,7 +265,25 @@ def tcgen05_gemm(*operands: Any, mbar: Any = None, use_2cta: bool = False, **key
     if use_2cta:
         instead = "leave it out: each block multiplies for itself"
         raise BadCall(function="T.tcgen05_gemm", name="use_2cta", found="True", expected="False", instead=instead)
-    T.tcgen05_gemm(*operands, mbar=None if _in_pipeline() else mbar, **keywords)
+    accumulator, at = _accumulator(operands, keywords), None if _in_pipeline() else mbar
+    if accumulator is not None and accumulator.scope == "local.fragment" and accumulator.shape[0] % 128:
+        T.gemm(*operands, **keywords)
+        _arrived(at)
+    else:
+        T.tcgen05_gemm(*operands, mbar=at, **keywords)
+
+
+@T.macro
+def _arrived(barrier: Any) -> None:
+    if barrier is not None:
+        if T.get_thread_binding() == 0:  # noqa: SIM102, the other condition is one of the trace
+            T.mbarrier_arrive(barrier)
+
+
+def _accumulator(operands: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """Return the buffer that a product adds to, if it is given."""
+    found = keywords.get("C", operands[2] if len(operands) > 2 else None)
+    return getattr(found, "buffer", found)
 
 
 def _narrows(value: Any, dtype: Any) -> bool:

@@ -1,0 +1,219 @@
+"""Reductions over threads, shuffles, and functions of known text; products of 64 rows; tensors without elements."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tile_core as tile
+import tile_tilelang as tilelang
+import tile_tilelang.language as T
+from tile_core.errors import TileError
+from tile_tilelang import foreign
+from tile_tilelang.errors import BadCall, NotInLanguage
+from tile_tilelang.running import answering
+
+TARGETS = ["cpu", "cuda:sm_90a", "metal"]
+
+
+def compiled(program: object, target: str) -> object:
+    if target != "cpu":
+        pytest.importorskip("tile_emulator")
+    return tile.compile(program, target, runtime=None if target == "cpu" else "emulator")
+
+
+@pytest.mark.sweep(1)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("threads", [(4, 32, 1), (32, 4, 1), (7, 5, 3), (1, 1, 1)])
+@pytest.mark.parametrize("along", [(0,), (1,), (0, 2)])
+def test_values_of_threads_are_combined(target: str, threads: tuple[int, int, int], along: tuple[int, ...]) -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor(threads, "int32"), S: T.Tensor(threads, "int32"), G: T.Tensor(threads, "int32")):
+        with T.Kernel(1, threads=threads):
+            i = T.get_thread_binding(0)
+            j = T.get_thread_binding(1)
+            ids = i, j, T.get_thread_binding(2)
+            axes = [ids[axis] for axis in along]
+            value, total, greatest = (T.alloc_local((1,), "int32") for _ in range(3))
+            value[0] = A[ids]
+            for combine, result in ((lambda x, y: x + y, total), (T.max, greatest)):
+                with T.attr(T.comm_reducer(combine, [0]), "reduce_scope", T.reinterpret(T.uint64(0), dtype="handle")):
+                    T.evaluate(T.tvm_thread_allreduce(T.uint32(1), value[0], True, result[0], *axes, dtype="handle"))
+            S[ids], G[ids] = total[0], greatest[0]
+
+    a = np.random.default_rng().integers(-1000, 1000, threads).astype("int32")
+    s, g = np.full_like(a, 77), np.full_like(a, 77)
+    compiled(kernel, target)(a, s, g)
+    np.testing.assert_array_equal(s, np.broadcast_to(a.sum(along, keepdims=True), threads))
+    np.testing.assert_array_equal(g, np.broadcast_to(a.max(along, keepdims=True), threads))
+
+
+@pytest.mark.parametrize("wrong", ["size", "condition", "result", "axes"])
+def test_other_reductions_over_threads_are_refused(wrong: str) -> None:
+    with pytest.raises(BadCall, match=wrong):
+
+        @T.prim_func
+        def kernel(A: T.Tensor((32,), "int32")):
+            with T.Kernel(1, threads=32):
+                i = T.get_thread_binding(0)
+                result = T.alloc_local((1,), "int32")
+                T.tvm_thread_allreduce(
+                    2 if wrong == "size" else 1, A[i], i < 3 if wrong == "condition" else True,
+                    i if wrong == "result" else result[0], i + 1 if wrong == "axes" else i,
+                )  # fmt: skip
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_shuffles_by_their_old_names(target: str) -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((32,), "float32"), B: T.Tensor((3, 32), "float32")):
+        with T.Kernel(1, threads=32):
+            i = T.get_thread_binding(0)
+            v = A[i]
+            B[0, i] = T.tvm_warp_shuffle(0xFFFFFFFF, v, i ^ 5, 32, 32)
+            B[1, i] = T.tvm_warp_shuffle_up(0xFFFFFFFF, v, 3, 8, 32)
+            B[2, i] = T.tvm_warp_shuffle_down(0xFFFFFFFF, v, 3, 8, 32)
+
+    a, b = np.random.default_rng().standard_normal(32).astype("float32"), np.full((3, 32), np.nan, "float32")
+    compiled(kernel, target)(a, b)
+    lane = np.arange(32)
+    up, down = np.where(lane % 8 >= 3, lane - 3, lane), np.where(lane % 8 < 5, lane + 3, lane)
+    np.testing.assert_array_equal(b, [a[lane ^ 5], a[up], a[down]])
+
+
+def integers(words: np.ndarray, bits: int, lanes: int, less: int) -> np.ndarray:
+    """Unpack words whose parts of 32 / lanes bits hold fields of their own, one shift for all of them."""
+    found = []
+    for word in words.astype(np.uint64):
+        for shift in range(0, 32 // lanes, bits):
+            found += [(int(word) >> (shift + 32 // lanes * lane)) % (1 << bits) - less for lane in range(lanes)]
+    return np.array(found, "float32")
+
+
+VALUES = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], "float32")
+#: Of two bytes, the first one above: bit y of float x, from the lowest bit.
+TWIDDLED = "23 22 21 13 12 11 03 02 01 20 32 31 10 33 30 00"
+
+
+def twiddled(data: np.ndarray) -> np.ndarray:
+    codes = np.zeros((data.size // 2, 4), int)
+    for pair, (high, low) in enumerate(data.reshape(-1, 2).astype(int)):
+        for position, (x, y) in enumerate(TWIDDLED.split()):
+            codes[pair, int(x)] |= ((high << 8 | low) >> position & 1) << (3 - int(y))
+    return VALUES[codes.ravel()]
+
+
+def halves(data: np.ndarray) -> np.ndarray:
+    groups = data.reshape(-1, 4)
+    return VALUES[np.concatenate([groups & 15, groups >> 4], axis=1).ravel()]
+
+
+MEANINGS = {
+    "decode_i4u_to_f16": lambda d: integers(d.view("uint32"), 4, 2, 0),
+    "decode_i4s_to_f16": lambda d: integers(d.view("uint32"), 4, 2, 8),
+    "decode_i2u_to_i8s": lambda d: integers(d.view("uint32"), 2, 4, 0),
+    "decode_i2s_to_i8s": lambda d: integers(d.view("uint32"), 2, 4, 2),
+    "decode_i4u_to_i8s": lambda d: integers(d.view("uint32"), 4, 4, 0),
+    "decode_i4s_to_i8s": lambda d: integers(d.view("uint32"), 4, 4, 7),
+    "decode_fp4_to_bf16_twiddling": twiddled,
+    "decode_fp4_to_bf16": halves,
+}
+
+
+@pytest.mark.sweep(1)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("storage", ["int8", "uint8", "int32"])
+@pytest.mark.parametrize("name", sorted(MEANINGS))
+def test_functions_of_known_text(name: str, storage: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(MEANINGS) == {n for functions in foreign.KNOWN.values() for n in functions}
+    one = next(functions[name] for functions in foreign.KNOWN.values() if name in functions)
+    text = f"// a comment\n__device__ void {name}(T1 *a, T2 *b, const int N) {{ }}"
+    monkeypatch.setitem(foreign.KNOWN, foreign.digest(text), {name: one})
+    dtype = "bfloat16" if "bf16" in name else "float16" if "f16" in name else "int8"
+    count = 16 if "i8s" in name or "fp4" in name else 8
+    packed = count * len(one.fields[0]) // 8 // (4 if storage == "int32" else 1)
+
+    @T.prim_func
+    def kernel(A: T.Tensor((64, packed), storage), B: T.Tensor((64, count), dtype)):
+        with T.Kernel(1, threads=64):
+            i = T.get_thread_binding(0)
+            T.import_source(text)
+            a, b = T.alloc_local((packed,), storage), T.alloc_local((count,), dtype)
+            for k in T.serial(packed):
+                a[k] = A[i, k]
+            size = () if one.bias is not None and count == one.count else (count // one.each,)
+            T.call_extern("handle", name, T.access_ptr(a, "r"), T.access_ptr(b, "w"), *size)
+            for k in T.serial(count):
+                B[i, k] = b[k]
+
+    data = np.random.default_rng().integers(0, 256, (64, packed * np.dtype(storage).itemsize)).astype("uint8")
+    b = np.zeros((64, count), tile.dtypes.dtype(dtype).numpy() if hasattr(tile, "dtypes") else dtype)
+    compiled(kernel, target)(np.ascontiguousarray(data.view(storage)), b)
+    expected = np.stack([MEANINGS[name](row) for row in data])
+    np.testing.assert_array_equal(b.astype("float32"), expected)
+    np.testing.assert_array_equal(np.signbit(b.astype("float32")), np.signbit(expected))
+
+
+@pytest.mark.parametrize("text", [None, "__device__ void decode_i4u_to_f16(int *a, half *b) { b[0] = 1; }"])
+def test_functions_of_other_text_are_refused(text: str | None) -> None:
+    foreign._imported.clear()
+    with pytest.raises(NotInLanguage, match="decode_i4u_to_f16"):
+
+        @T.prim_func
+        def kernel(A: T.Tensor((4,), "int8")):
+            with T.Kernel(1, threads=32):
+                T.import_source(text)
+                b = T.alloc_local((8,), "float16")
+                T.call_extern("decode_i4u_to_f16", T.access_ptr(A, "r"), T.access_ptr(b, "w"), dtype="float16")
+
+    with pytest.raises(NotInLanguage, match="async_scope"):
+        T.attr("default", "async_scope", 1)
+
+
+@pytest.mark.parametrize("rows", [64, 128])
+def test_a_product_of_64_rows_needs_no_tensor_memory(rows: int) -> None:
+    @T.prim_func
+    def kernel(
+        A: T.Tensor((rows, 64), "bfloat16"), B: T.Tensor((64, 64), "bfloat16"), C: T.Tensor((rows, 64), "float32")
+    ):  # fmt: skip
+        with T.Kernel(1, threads=128):
+            a, b = T.alloc_shared((rows, 64), "bfloat16"), T.alloc_shared((64, 64), "bfloat16")
+            c = T.alloc_fragment((rows, 64), "float32")
+            T.copy(A, a)
+            T.copy(B, b)
+            T.clear(c)
+            T.tcgen05_gemm(a, b, c)
+            T.copy(c, C)
+
+    assert ("tcgen05" in tile.compile(kernel, "cuda:sm_100a").source) == (rows == 128)
+    if rows == 128:
+        with pytest.raises(TileError):
+            tile.compile(kernel, "cuda:sm_90a")
+    else:
+        assert "wgmma" in tile.compile(kernel, "cuda:sm_90a").source
+
+
+def test_the_work_of_a_program_is_counted() -> None:
+    @tilelang.jit
+    def product(M, N, K):
+        @T.prim_func
+        def main(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float32")):
+            with T.Kernel(T.ceildiv(N, 64), T.ceildiv(M, 64), threads=128) as (bx, by):
+                a, b = T.alloc_shared((64, 32), "float16"), T.alloc_shared((32, 64), "float16")
+                c = T.alloc_fragment((64, 64), "float32")
+                T.clear(c)
+                for k in T.serial(T.ceildiv(K, 32)):
+                    T.copy(A[by * 64, k * 32], a)
+                    T.copy(B[k * 32, bx * 64], b)
+                    T.gemm(a, b, c)
+                T.copy(c, C[by * 64, bx * 64])
+
+        return main
+
+    with answering():
+        from tilelang.carver.arch import CDNA, CUDA
+        from tilelang.tools import Analyzer
+
+        found = Analyzer.analysis(product.get_tir(256, 128, 64), CUDA("cuda:sm_90a"))
+        assert (found.total_flops, found.total_global_bytes) == (2 * 256 * 128 * 64, 2 * 64 * 384 + 4 * 256 * 128)
+        assert (CUDA("cuda:sm_90a").sm_version, CDNA("hip -mcpu=gfx942").platform) == (90, "ROCM")
