@@ -8,6 +8,7 @@ import pytest
 import tile_core as tile
 import tile_tilelang as tilelang
 import tile_tilelang.language as T
+from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors import TileError
 from tile_tilelang import foreign
 from tile_tilelang.errors import BadCall, NotInLanguage
@@ -48,7 +49,7 @@ def test_values_of_threads_are_combined(target: str, threads: tuple[int, int, in
     np.testing.assert_array_equal(g, np.broadcast_to(a.max(along, keepdims=True), threads))
 
 
-@pytest.mark.parametrize("wrong", ["size", "condition", "result", "axes"])
+@pytest.mark.parametrize("wrong", ["size", "condition", "result", "axes", "the function"])
 def test_other_reductions_over_threads_are_refused(wrong: str) -> None:
     with pytest.raises(BadCall, match=wrong):
 
@@ -57,6 +58,8 @@ def test_other_reductions_over_threads_are_refused(wrong: str) -> None:
             with T.Kernel(1, threads=32):
                 i = T.get_thread_binding(0)
                 result = T.alloc_local((1,), "int32")
+                if wrong != "the function":
+                    T.attr(T.comm_reducer(lambda x, y: x + y, [0]), "reduce_scope", 0)
                 T.tvm_thread_allreduce(
                     2 if wrong == "size" else 1, A[i], i < 3 if wrong == "condition" else True,
                     i if wrong == "result" else result[0], i + 1 if wrong == "axes" else i,
@@ -147,7 +150,7 @@ def test_functions_of_known_text(name: str, storage: str, target: str, monkeypat
                 B[i, k] = b[k]
 
     data = np.random.default_rng().integers(0, 256, (64, packed * np.dtype(storage).itemsize)).astype("uint8")
-    b = np.zeros((64, count), tile.dtypes.dtype(dtype).numpy() if hasattr(tile, "dtypes") else dtype)
+    b = np.zeros((64, count), to_dtype(dtype).numpy())
     compiled(kernel, target)(np.ascontiguousarray(data.view(storage)), b)
     expected = np.stack([MEANINGS[name](row) for row in data])
     np.testing.assert_array_equal(b.astype("float32"), expected)
@@ -217,3 +220,108 @@ def test_the_work_of_a_program_is_counted() -> None:
         found = Analyzer.analysis(product.get_tir(256, 128, 64), CUDA("cuda:sm_90a"))
         assert (found.total_flops, found.total_global_bytes) == (2 * 256 * 128 * 64, 2 * 64 * 384 + 4 * 256 * 128)
         assert (CUDA("cuda:sm_90a").sm_version, CDNA("hip -mcpu=gfx942").platform) == (90, "ROCM")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_functions_of_threads_and_bits(target: str) -> None:
+    @T.prim_func
+    def kernel(A: T.StridedTensor[(64,), (1,), "uint64"], B: T.Tensor((5, 64), "int32"), n: T.int32):
+        with T.Kernel(1, threads=64):
+            i = T.get_thread_binding(0)
+            B[0, i] = T.__ffs(T.__ldg(A, i))
+            B[1, i] = T.get_lane_idx(8)
+            B[2, i] = T.get_warp_idx(8)
+            B[3, i] = T.__ffs(T.cast(A[i], "int32"))
+            if i == 0:
+                for k in T.unroll(n):
+                    B[4, k] = k
+
+    rng = np.random.default_rng()
+    a = rng.integers(0, 2**63, 64, dtype="uint64") << rng.integers(0, 64, 64, dtype="uint64")
+    a[:3] = 0, 1, 1 << 63
+    b = np.full((5, 64), -1, "int32")
+    compiled(kernel, target)(a, b, 13)
+    lowest = [int(x) & -int(x) for x in a]
+    np.testing.assert_array_equal(b[0], [x.bit_length() for x in lowest])
+    np.testing.assert_array_equal(b[1], np.arange(64) % 8)
+    np.testing.assert_array_equal(b[2], np.arange(64) // 8)
+    np.testing.assert_array_equal(b[3], [x.bit_length() if x < 1 << 32 else 0 for x in lowest])
+    np.testing.assert_array_equal(b[4], [*range(13), *[-1] * 51])
+
+
+def test_vector_types_are_names_until_they_are_used() -> None:
+    assert T.float32x2 == "float32x2"
+    with pytest.raises(NotInLanguage, match="float16x4"):
+        T.float16x4(1)
+    with pytest.raises(TileError, match="float32x2"):
+
+        @T.prim_func
+        def kernel(A: T.Tensor((4,), T.float32x2)):
+            with T.Kernel(1, threads=32):
+                T.clear(A)
+
+    with pytest.raises(NotInLanguage):
+        _ = T.x4
+
+
+def test_names_of_tvm_that_hosts_use() -> None:
+    names: dict = {}
+    with answering():
+        exec(
+            "from tilelang import tvm\n"
+            "kind = isinstance(tvm.DataType('int8'), tvm.DataType), isinstance('int8', tvm.DataType)\n"
+            "target = tvm.target.Target({'kind': 'hip', 'mcpu': 'gfx942'})\n"
+            "with tvm.transform.PassContext(opt_level=3, config={'tl.disable_tma_lower': True}) as found: pass\n"
+            "from tilelang.rocm.target import check_hip_availability, target_is_gfx950\n"
+            "from tilelang.language.dtypes import _all_dtypes\n"
+            "amd = target_is_gfx950('hip -mcpu=gfx950'), check_hip_availability()\n",
+            names,
+        )
+    assert names["kind"] == (True, False)
+    assert names["target"] == "rocm:gfx942"
+    assert names["found"].opt_level == 3
+    assert names["amd"] == (True, False)
+    assert "bfloat16" in names["_all_dtypes"]
+
+
+def test_a_kernel_is_made_of_a_program() -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((32,), "float32"), B: T.Tensor((32,), "float32")):
+        with T.Kernel(1, threads=32):
+            for i in T.Parallel(32):
+                B[i] = A[i] + 1
+
+    made = tilelang.JITKernel(kernel, out_idx=[1], target="cpu")
+    np.testing.assert_array_equal(made(np.arange(32, dtype="float32")), np.arange(1, 33))
+    profiler = made.get_profiler()
+    assert profiler.do_bench(profiler.func, n_warmup=1, n_repeat=1) > 0
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_large_tensors_have_no_elements_where_no_kernel_is_launched(rank: int) -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("torch has a device")
+    from tile_tilelang.host_tensors import in_host_memory
+
+    with in_host_memory(computed=False):
+        large = torch.randn(8, 1 << 10, 1 << 10, device="cuda", dtype=torch.float16).requires_grad_()
+        assert large.is_leaf
+        assert torch.randn_like(large).is_leaf
+        scores = torch.softmax(large.float() @ large.float().transpose(1, 2), -1)
+        most, where = scores.max(-1)
+        assert (most.shape, where.dtype) == ((8, 1 << 10), torch.int64)
+        (scores @ large.float()).half().backward(torch.randn_like(large))
+        assert large.grad.shape == large.shape
+        written = torch.zeros(rank, 1 << 20)
+        written[0] = 1
+        written.add_(1)
+        assert not written.any()
+        assert written.t().stride() == (1, 1 << 20)
+        results = torch.zeros(1 << 10, 1 << 10)
+        results[:] = large[0].float()
+        assert results.requires_grad
+        assert torch.arange(5).cuda().sum() == 10
+        assert torch.cat([written, written]).shape == (2 * rank, 1 << 20)
+        written.unsqueeze_(0)
+        assert written.dim() == 3

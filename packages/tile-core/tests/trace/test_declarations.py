@@ -33,6 +33,7 @@ def test_parameters():
     def k(
         A: T.Tensor((m, n * 2, 3), "bfloat16"),
         B: T.StridedTensor((m, 4), (s, 1), np.float32),
+        S: T.StridedTensor[(m, 4), (s, 1), "int8"],
         C: T.Tensor[(T.ceildiv(m, 4),), T.float8_e4m3fn],
         R: T.Tensor((), "float32"),
         D: T.Buffer[8],
@@ -48,16 +49,16 @@ def test_parameters():
             D[0] = f
 
     assert [(p.name, p.kind, p.dtype) for p in k.params] == [
-        ("A", "tensor", "bfloat16"), ("B", "tensor", "float32"), ("C", "tensor", "float8_e4m3fn"),
-        ("R", "tensor", "float32"), ("D", "tensor", "float32"), ("n_", "scalar", "int64"), ("f", "scalar", "float32"),
+        ("A", "tensor", "bfloat16"), ("B", "tensor", "float32"), ("S", "tensor", "int8"),
+        ("C", "tensor", "float8_e4m3fn"), ("R", "tensor", "float32"), ("D", "tensor", "float32"), ("n_", "scalar", "int64"), ("f", "scalar", "float32"),
         ("p", "pointer", "uint8"), ("q", "pointer", "float16"),
     ]  # fmt: skip
     assert k.params[0].shape == ("m", ("mul", "n", 2), 3)
-    assert k.params[1].strides == ("s", 1)
-    assert k.params[2].shape[0][0] == "floordiv"
-    assert k.params[3].shape == ()
+    assert k.params[1].strides == k.params[2].strides == ("s", 1)
+    assert k.params[3].shape[0][0] == "floordiv"
+    assert k.params[4].shape == ()
     assert set(k.symbols) == {"m", "n", "s"}
-    assert len(k.func.params) == 9
+    assert len(k.func.params) == 10
     assert [str(v) for v in k.func.attrs["tile.symbols"]] == ["m", "n", "s"]
     assert [str(x) for x in k.func.params[1].strides] == ["s", "1"]
     assert 'C: T.Buffer(((m + 4 - 1) // 4,), "float8_e4m3fn", align=1' in k.script()

@@ -21,7 +21,7 @@ _LAZY = {
     "JITImpl": "compiling:JITImpl",
     "JITKernel": "kernel:JITKernel",
     "PassConfigKey": "host:PassConfigKey",
-    "DataType": "language:dtype",
+    "DataType": "tvm_names:DataType",
     "Profiler": "profiler:Profiler",
     "TensorSupplyType": "supply:TensorSupplyType",
     "autotune": "autotuner:autotune",

@@ -6,7 +6,7 @@ from tile_tilelang.autotuner import AutoTuner as AutoTuner
 from tile_tilelang.compiling import JITImpl as JITImpl
 from tile_tilelang.kernel import JITKernel as JITKernel
 from tile_core.compat._pass_keys import PassConfigKey as PassConfigKey
-from tile_tilelang.language import dtype as DataType
+from tile_tilelang.tvm_names import DataType as DataType
 from tile_tilelang.profiler import Profiler as Profiler
 from tile_tilelang.supply import TensorSupplyType as TensorSupplyType
 from tile_tilelang.autotuner import autotune as autotune

@@ -21,10 +21,13 @@ __all__ = [
     "Analyzer",
     "AnalysisResult",
     "Arch",
+    "check_hip_availability",
     "get_device_name",
     "get_num_sms",
     "get_shared_memory_per_block",
     "get_target_compute_version",
+    "is_metal4",
+    "target_is_gfx950",
 ]
 
 _UNITS = {"bytes": 1, "kb": 1024, "mb": 1024**2}
@@ -55,6 +58,21 @@ def get_shared_memory_per_block(device_id: int = 0, format: str = "bytes") -> in
         instead = "`tile targets` lists the shared memory of each target"
         raise NotOnHost(name="get_shared_memory_per_block without a device", instead=instead)
     return int(found.shared_memory_per_block) // _UNITS[format]
+
+
+def check_hip_availability() -> bool:
+    """Return whether kernels are compiled for AMD's GPUs."""
+    return every_target_name().startswith("rocm")
+
+
+def target_is_gfx950(target: Any = None) -> bool:
+    """Return whether a target, by default that of the script's kernels, is gfx950."""
+    return "gfx950" in (every_target_name() if target is None else str(target_of(target)))
+
+
+def is_metal4() -> bool:
+    """Return whether kernels are compiled for Metal 4."""
+    return "metal4" in every_target_name()
 
 
 def get_target_compute_version(target: Any = None) -> str:
@@ -98,7 +116,7 @@ class Arch:
 
 @dataclass(frozen=True)
 class AnalysisResult:
-    """The work of a launch, and the time that a device needs for it at least.
+    """The work of a launch, and its shortest time on a device.
 
     Attributes
     ----------
@@ -122,18 +140,16 @@ class Analyzer:
 
     @staticmethod
     def analysis(fn: Program, device: Arch) -> AnalysisResult:
-        """Return the work of a traced program with constant sizes, and its time on a device."""
+        """Return the work of a program with constant sizes, and its time."""
         from tile_core.plugins.manager import installed
         from tile_core.plugins.runtimes import find_runtime
 
-        work, peaks = work_of(fn, signature_of(fn), {}), {}
+        work, peaks = work_of(fn, signature_of(fn), {}), dict[str, float]()
         with contextlib.suppress(SetupError, UnsupportedError):  # of a target that this machine does not have
             peaks = getattr(find_runtime(installed(), device.target, runtime()), "peaks", dict)()
         flops, rate, width = sum(work.products.values()), peaks.get(work.kind), peaks.get("bytes")
         seconds = max(flops / rate, work.moved / width) if rate and width else None
-        return AnalysisResult(
-            int(flops), work.moved, seconds, rate and rate / 1e12, width and width / 1e9
-        )
+        return AnalysisResult(int(flops), work.moved, seconds, rate and rate / 1e12, width and width / 1e9)
 
 
 def _properties(device: int) -> Any:

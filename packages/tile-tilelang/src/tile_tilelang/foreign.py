@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import tile_core.language as T
@@ -38,7 +38,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Unpacker:
-    """A function ``f(packed, unpacked, N)`` that unpacks elements of a few bits.
+    """A function of packed elements, unpacked ones and ``N``, their number.
 
     Attributes
     ----------
@@ -57,8 +57,8 @@ class Unpacker:
     each: int = 1
     bias: int | None = 0
 
-    def value(self, word: Callable[[int, int], Value], element: int) -> Value:
-        """Return an element as ``int32``, a float as twice its value; ``word`` reads a run of bits."""
+    def value(self, word: Callable[[int, int], Any], element: int) -> Any:
+        """Return the bits of an element as ``int32``; ``word`` reads adjacent ones."""
         group, inside = divmod(element, len(self.fields))
         size, found = len(self.fields) * len(self.fields[0]), 0
         positions, code = self.fields[inside], None
@@ -80,7 +80,7 @@ def _interleaved(bits: int, width: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _twiddled() -> tuple[tuple[int, ...], ...]:
-    """Return the fields of four floats in two bytes, the first the most significant one, in a group of eight."""
+    """Return the fields of eight floats; two bytes, the first above, hold four."""
     bits = ((15, 8, 7, 6), (12, 5, 4, 3), (9, 2, 1, 0), (14, 11, 10, 13))
     halves = (tuple(tuple((p - 8 if p > 7 else p + 8) + 16 * half for p in one) for one in bits) for half in (0, 1))
     return tuple(one for half in halves for one in half)
@@ -126,11 +126,11 @@ def call_extern(*arguments: Any, dtype: Any = None) -> None:
     known = _imported.get(name)
     if known is None or len(operands) < 2 or not all(isinstance(p, ElementPointer) for p in operands[:2]):
         reason, instead = refusal("call_extern") or ("", "")
-        raise NotInLanguage(name=f"call_extern of {name}", reason=reason, instead=instead)
+        raise NotInLanguage(name=f'call_extern("{name}")', reason=reason, instead=instead)
     packed, unpacked = operands[:2]
     width = packed.buffer.dtype.bits
 
-    def word(first: int, bits: int) -> Value:
+    def word(first: int, bits: int) -> Any:
         element: Any = packed.buffer[packed.row(first // width)]
         return (T.cast(element, "int32") >> (first % width)) & ((1 << bits) - 1)
 
@@ -152,8 +152,8 @@ def comm_reducer(combine: Callable[[Any, Any], Any], identity: Any, *hints: Any)
     return combine
 
 
-#: Of the last ``T.attr(..., "reduce_scope", ...)``.
-_combine: list[Callable[[Any, Any], Any]] = []
+#: The trace and the function of the last ``T.attr(..., "reduce_scope", ...)``.
+_combine: list[tuple[Any, Callable[[Any, Any], Any]]] = []
 
 
 class _Scope:
@@ -176,13 +176,13 @@ def attr(node: Any, attr_key: str, value: Any) -> _Scope:
     """
     if attr_key != "reduce_scope":
         reason, instead = refusal("attr") or ("", "")
-        raise NotInLanguage(name=f"attr of {attr_key}", reason=reason, instead=instead)
-    _combine[:] = [node]
+        raise NotInLanguage(name=f'attr(..., "{attr_key}")', reason=reason, instead=instead)
+    _combine[:] = [(current("T.attr"), node)]
     return _Scope()
 
 
 def reinterpret(value: Any, dtype: Any) -> Any:
-    """Return the bits of a value as another type; addresses have no meaning, so that `attr` may have one."""
+    """Return the bits of a value as another type; an address, for `attr`, unchanged."""
     return value if dtype == "handle" else T.reinterpret(value, dtype)
 
 
@@ -191,7 +191,7 @@ def evaluate(value: Any) -> None:
 
 
 def tvm_thread_allreduce(size: Any, value: Any, condition: Any, result: Any, *axes: Any, dtype: Any = None) -> None:
-    """Combine a value of all threads along some axes of the block; each of them gets the result.
+    """Combine a value of all threads along axes of the block, for each of them.
 
     Parameters
     ----------
@@ -211,24 +211,31 @@ def tvm_thread_allreduce(size: Any, value: Any, condition: Any, result: Any, *ax
     """
     threads = (*(current("T.tvm_thread_allreduce").threads or ()), 1, 1, 1)[:3]
     along = [found for axis in axes if (found := _axis(axis)) is not None]
-    place = getattr(result, "element", None)
-    for name, found, right, expected in (
+    target = getattr(result, "element", None)
+    builder, combine = _combine[-1] if _combine else (None, None)
+    for name, given, right, expected in (
+        (
+            "the function",
+            "missing",
+            builder is current("T.tvm_thread_allreduce"),
+            'that of T.attr(..., "reduce_scope")',
+        ),
         ("size", size, constant_of(size) == 1, "1"),
         ("condition", condition, constant_of(condition) == 1, "True"),
-        ("result", result, place is not None, "an element"),
+        ("result", result, target is not None, "an element"),
         ("axes", axes, bool(along) and len(along) == len(axes), "indices of threads"),
     ):
         if not right:
             raise BadCall(
-                function="T.tvm_thread_allreduce", name=name, found=str(found), expected=expected,
+                function="T.tvm_thread_allreduce", name=name, found=str(given), expected=expected,
                 instead="write T.reduce_sum of a fragment",
             )  # fmt: skip
-    combine = _combine[-1] if _combine else lambda a, b: a + b
-    _all_reduced(value, place[0], tuple(place[1]), T.get_thread_bindings(), threads, along, combine)
+    assert target is not None, "it was required"
+    _all_reduced(value, target[0], tuple(target[1]), T.get_thread_bindings(), threads, along, combine)
 
 
 def _axis(index: Any) -> int | None:
-    """Return the axis of the block that an index of a thread counts, also by another name."""
+    """Return the axis of the block that an index of a thread counts."""
     if not isinstance(index, Value):
         return None
     names = [s for scope in current("T").scope.ancestors() for s in scope.flat() if type(s) is tirx.Bind]
@@ -239,9 +246,7 @@ def _axis(index: Any) -> int | None:
 
 
 @T.macro
-def _all_reduced(
-    value: Any, to: Any, at: Any, ids: Any, threads: Any, along: Any, combine: Any
-) -> None:
+def _all_reduced(value: Any, to: Any, at: Any, ids: Any, threads: Any, along: Any, combine: Any) -> None:
     shared = T.alloc_shared(threads, value.dtype)
     found = T.alloc_var(value.dtype)
     shared[ids[0], ids[1], ids[2]] = value
@@ -261,16 +266,16 @@ def _other(ids: Any, threads: Any, along: Any, position: Any) -> tuple[Any, ...]
     return tuple(indices)
 
 
-def tvm_warp_shuffle(mask: Any, value: Any, lane: Any, width: Any, warp_size: Any = None) -> Value:
+def tvm_warp_shuffle(mask: Any, value: Any, lane: Any, width: Any, warp_size: Any = None) -> Any:
     """Return the value of another lane, by ``T.shfl_sync``."""
     return T.shfl_sync(value, lane, width)
 
 
-def tvm_warp_shuffle_up(mask: Any, value: Any, delta: Any, width: Any, warp_size: Any = None) -> Value:
+def tvm_warp_shuffle_up(mask: Any, value: Any, delta: Any, width: Any, warp_size: Any = None) -> Any:
     """Return the value of a lower lane, by ``T.shfl_up``."""
     return T.shfl_up(value, delta, width)
 
 
-def tvm_warp_shuffle_down(mask: Any, value: Any, delta: Any, width: Any, warp_size: Any = None) -> Value:
+def tvm_warp_shuffle_down(mask: Any, value: Any, delta: Any, width: Any, warp_size: Any = None) -> Any:
     """Return the value of a higher lane, by ``T.shfl_down``."""
     return T.shfl_down(value, delta, width)

@@ -112,14 +112,14 @@ def in_host_memory(computed: bool = True) -> Iterator[None]:
 
     def host(value: Any) -> Any:
         """Return host memory for a device, and everything else as it is."""
-        is_device = isinstance(value, torch.device) or (isinstance(value, str) and value.partition(":")[0] == "cuda")
-        return torch.device("cpu") if is_device and torch.device(value).type == "cuda" else value
+        name = str(value) if isinstance(value, (str, torch.device)) else ""
+        return torch.device("cpu") if name.partition(":")[0] == "cuda" else value
 
     class Generator(torch.Generator):  # type: ignore[misc]
         """Random numbers of host memory."""
 
         def __new__(cls, device: Any = "cpu") -> Any:
-            return super().__new__(cls, device=host(torch.device(device)))
+            return super().__new__(cls, device=host(device))
 
     with OnHost(), contextlib.ExitStack() as answers:
         answers.enter_context(mock.patch.object(torch, "Generator", Generator))

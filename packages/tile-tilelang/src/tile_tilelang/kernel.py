@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from tile_core.ir.program import Program
 from tile_core.runtime.kernel import Kernel
 from tile_tilelang.errors import BadCall, NotOnHost
 from tile_tilelang.params import KernelParam, params_of
@@ -37,6 +38,11 @@ class JITKernel:
 
     Whatever a ``tile_core.Kernel`` has is here too: ``explain()``, ``verify()``, ``bench()``, ``export()``, ``source``.
 
+    Parameters
+    ----------
+    func, out_idx, **hints
+        A kernel of tile, or a program with the keywords of ``tilelang.compile``.
+
     Attributes
     ----------
     kernel
@@ -45,14 +51,14 @@ class JITKernel:
         Of a tuned kernel: the configuration that won, its milliseconds, and those of the reference; else ``None``.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
+    def __init__(self, func: Kernel | Program, out_idx: Any = None, **hints: Any) -> None:
+        self.kernel: Kernel = _compiled(func, out_idx, **hints) if isinstance(func, Program) else func
         self.config: dict[str, Any] | None = None
         self.latency: float | None = None
         self.ref_latency: float | None = None
         for collected in made:
-            if not any(kernel is k for k in collected):
-                collected.append(kernel)
+            if not any(self.kernel is k for k in collected):
+                collected.append(self.kernel)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Launch; the outputs of ``out_idx`` are allocated and returned."""
@@ -119,6 +125,12 @@ class JITKernel:
     def run_once(self, inputs: Sequence[Any] | None = None) -> Any:
         """Launch once with these inputs, by default random ones."""
         return self.get_profiler().run_once(inputs)
+
+
+def _compiled(program: Program, out_idx: Any, **hints: Any) -> Kernel:
+    from tile_tilelang.compiling import compile
+
+    return compile(program, out_idx, **hints).kernel
 
 
 def detached(value: Any) -> Any:

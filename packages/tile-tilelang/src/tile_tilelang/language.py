@@ -14,6 +14,7 @@ from tile_core.errors.language import UnknownName
 from tile_core.errors.naming import alias
 from tile_core.errors.plugins import NotOffered, ProvidedElsewhere
 from tile_tilelang import spellings as _spellings
+from tile_tilelang.dtypes import VectorType
 from tile_tilelang.errors import NotInLanguage
 from tile_tilelang.parameters import translated
 from tile_tilelang.words import HINTS, KEYWORDS, ONLY_HINTS, refusal
@@ -25,8 +26,8 @@ __path__: list[str] = []
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("__") and name not in _spellings.RENAMED:
-        raise AttributeError(name)
+    if name.startswith("__") and not name.startswith("__tilelang") and name not in _spellings.RENAMED:
+        raise AttributeError(name)  # of Python's protocols
     found = translated(name, _found(name))
     globals()[name] = found
     return found
@@ -50,6 +51,9 @@ def _found(name: str) -> Any:
             return _called(name, _found(_spellings.RENAMED[name]))
         if name in HINTS:
             return _spellings.without_meaning(name)
+        vector = VectorType.named(name)
+        if vector is not None:
+            return vector
         known = refusal(name)
         if known is None or isinstance(error, ProvidedElsewhere):
             raise

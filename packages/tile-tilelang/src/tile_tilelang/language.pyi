@@ -103,10 +103,8 @@ from tile_core.language import gemm_sp_v2 as gemm_sp_v2
 from tile_core.language import gemm_v2 as gemm_v2
 from tile_core.language import get_block_binding as get_block_binding
 from tile_core.language import get_block_bindings as get_block_bindings
-from tile_core.language import get_lane_idx as get_lane_idx
 from tile_core.language import get_thread_binding as get_thread_binding
 from tile_core.language import get_thread_bindings as get_thread_bindings
-from tile_core.language import get_warp_idx as get_warp_idx
 from tile_core.language import grid as grid
 from tile_core.language import half as half
 from tile_core.language import hypot as hypot
@@ -171,7 +169,6 @@ from tile_core.language import reduce_sum as reduce_sum
 from tile_core.language import reduce_with as reduce_with
 from tile_core.language import reducer_init as reducer_init
 from tile_core.language import reducer_update as reducer_update
-from tile_core.language import reinterpret as reinterpret
 from tile_core.language import reshape as reshape
 from tile_core.language import rint as rint
 from tile_core.language import rng_rand as rng_rand
@@ -215,7 +212,6 @@ from tile_core.language import uint4 as uint4
 from tile_core.language import uint64 as uint64
 from tile_core.language import uint8 as uint8
 from tile_core.language import uniform_of as uniform_of
-from tile_core.language import unroll as unroll
 from tile_core.language import use_swizzle as use_swizzle
 from tile_core.language import vectorized as vectorized
 from tile_core.language import view as view
@@ -243,6 +239,8 @@ from tile_core.language import log10 as __log10
 from tile_core.language import log2 as __log2
 from tile_core.language import sin as __sin
 from tile_core.language import tan as __tan
+from tile_core.language import ffs as __ffs
+from tile_core.language import ldg as __ldg
 from tile_tilelang.spellings import Cast as Cast
 from tile_tilelang.spellings import BaseTileScheduler as BaseTileScheduler
 from tile_tilelang.spellings import PersistentTileScheduler as PersistentTileScheduler
@@ -261,14 +259,23 @@ from tile_tilelang.spellings import alloc_fragment as alloc_fragment
 from tile_tilelang.spellings import alloc_tmem as alloc_tmem
 from tile_tilelang.spellings import atomic_load as atomic_load
 from tile_tilelang.spellings import atomic_store as atomic_store
+from tile_tilelang.spellings import attr as attr
 from tile_tilelang.spellings import ballot_sync as ballot_sync
+from tile_tilelang.spellings import call_extern as call_extern
 from tile_tilelang.spellings import cast as cast
+from tile_tilelang.spellings import comm_reducer as comm_reducer
 from tile_tilelang.spellings import copy as copy
 from tile_tilelang.spellings import cp_async_barrier_noinc as cp_async_barrier_noinc
 from tile_tilelang.spellings import empty as empty
+from tile_tilelang.spellings import evaluate as evaluate
+from tile_tilelang.spellings import ffs as ffs
 from tile_tilelang.spellings import gemm as gemm
+from tile_tilelang.spellings import get_lane_idx as get_lane_idx
 from tile_tilelang.spellings import get_warp_group_idx as get_warp_group_idx
+from tile_tilelang.spellings import get_warp_idx as get_warp_idx
 from tile_tilelang.spellings import get_warp_idx_sync as get_warp_idx_sync
+from tile_tilelang.spellings import import_source as import_source
+from tile_tilelang.spellings import ldg as ldg
 from tile_tilelang.spellings import likely as likely
 from tile_tilelang.spellings import make_full_bank_swizzled_layout as make_full_bank_swizzled_layout
 from tile_tilelang.spellings import make_half_bank_swizzled_layout as make_half_bank_swizzled_layout
@@ -278,11 +285,17 @@ from tile_tilelang.spellings import make_swizzled_layout as make_swizzled_layout
 from tile_tilelang.spellings import mbarrier_wait_parity as mbarrier_wait_parity
 from tile_tilelang.spellings import meta_class as meta_class
 from tile_tilelang.spellings import ptx_cp_async as ptx_cp_async
+from tile_tilelang.spellings import reinterpret as reinterpret
 from tile_tilelang.spellings import rng_init as rng_init
 from tile_tilelang.spellings import round as round
 from tile_tilelang.spellings import shuffle_elect as shuffle_elect
 from tile_tilelang.spellings import tcgen05_gemm as tcgen05_gemm
 from tile_tilelang.spellings import thread_binding as thread_binding
+from tile_tilelang.spellings import tvm_thread_allreduce as tvm_thread_allreduce
+from tile_tilelang.spellings import tvm_warp_shuffle as tvm_warp_shuffle
+from tile_tilelang.spellings import tvm_warp_shuffle_down as tvm_warp_shuffle_down
+from tile_tilelang.spellings import tvm_warp_shuffle_up as tvm_warp_shuffle_up
+from tile_tilelang.spellings import unroll as unroll
 from tile_tilelang.spellings import ws_op as ws_op
 from tile_tilelang._names import annotate_compile_flags as annotate_compile_flags
 from tile_tilelang._names import annotate_consumer_reg_alloc as annotate_consumer_reg_alloc
@@ -340,6 +353,8 @@ __all__ = [
     "__cos",
     "__exp",
     "__exp10",
+    "__ffs",
+    "__ldg",
     "__log",
     "__log10",
     "__log2",
@@ -391,6 +406,7 @@ __all__ = [
     "atomic_or",
     "atomic_store",
     "atomic_xor",
+    "attr",
     "ballot",
     "ballot_sync",
     "bfloat16",
@@ -400,12 +416,14 @@ __all__ = [
     "bitwise_xor",
     "bool",
     "c2d_im2col",
+    "call_extern",
     "cast",
     "cbrt",
     "ceil",
     "ceildiv",
     "clamp",
     "clear",
+    "comm_reducer",
     "const",
     "copy",
     "copysign",
@@ -425,10 +443,12 @@ __all__ = [
     "dynamic",
     "empty",
     "erf",
+    "evaluate",
     "exp",
     "exp10",
     "exp2",
     "expm1",
+    "ffs",
     "fill",
     "finalize_reducer",
     "float",
@@ -477,6 +497,7 @@ __all__ = [
     "ieee_sub",
     "if_then_else",
     "im2col",
+    "import_source",
     "inc_max_nreg",
     "infinity",
     "inline",
@@ -489,6 +510,7 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "ldg",
     "likely",
     "log",
     "log10",
@@ -587,6 +609,10 @@ __all__ = [
     "trunc",
     "truncdiv",
     "truncmod",
+    "tvm_thread_allreduce",
+    "tvm_warp_shuffle",
+    "tvm_warp_shuffle_down",
+    "tvm_warp_shuffle_up",
     "uint",
     "uint16",
     "uint32",

@@ -21,7 +21,7 @@ NAME = "tilelang"
 _DEVICES = {n: f"devices:{n}" for n in ("get_device_name", "get_num_sms", "get_shared_memory_per_block")}
 _LOWER = {"lower": "compiling:lower"}
 _POLICY = {"GemmWarpPolicy": "language:GemmWarpPolicy"}
-_DTYPES = {"dtype": "language:dtype", "_TORCH_DTYPE_TO_STR": "dtypes:TORCH_NAMES"}
+_DTYPES = {"dtype": "language:dtype", "_TORCH_DTYPE_TO_STR": "dtypes:TORCH_NAMES", "_all_dtypes": "dtypes:NAMES"}
 _SPARSE = {n: f"sparse_layout:{n}" for n in ("GROUP_CONFIG", "get_e_factor", "get_e_replicate_factor")}
 _TARGET = {"determine_target": "utils:determine_target"}
 
@@ -39,6 +39,7 @@ MODULES: dict[str, tuple[str, Mapping[str, str]]] = {
     "cuda.intrinsics": ("", _SPARSE),
     "cuda.intrinsics.sparse_layout": ("sparse_layout", {}),
     "cuda.language": ("language", {}),
+    "cuda.target": ("", {"normalize_cutedsl_target": "host:target_of"}),
     "engine": ("", _LOWER),
     "engine.callback": ("", {}),
     "engine.lower": ("", _LOWER),
@@ -50,8 +51,12 @@ MODULES: dict[str, tuple[str, Mapping[str, str]]] = {
     "language.fp8": ("dtypes", {}),
     "layout": ("layout", {}),
     "math": ("host", {}),
+    "metal": ("", {}),
+    "metal.target": ("", {"check_metal4_availability": "devices:is_metal4"}),
     "profiler": ("profiler", {}),
     "profiler.bench": ("profiler", {}),
+    "rocm": ("", {}),
+    "rocm.target": ("", {n: f"devices:{n}" for n in ("check_hip_availability", "target_is_gfx950")}),
     "testing": ("testing", {}),
     "tileop": ("", {}),
     "tileop.base": ("", _POLICY),

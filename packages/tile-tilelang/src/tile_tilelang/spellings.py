@@ -10,7 +10,7 @@ from typing import Any
 import tile_core.language as T
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.values.builder import current
-from tile_core.values.value import Value
+from tile_core.values.value import Value, constant_of
 from tile_tilelang.errors import BadCall
 from tile_tilelang.foreign import (
     attr,
@@ -62,10 +62,14 @@ __all__ = [
     "cp_async_barrier_noinc",
     "empty",
     "evaluate",
+    "ffs",
     "gemm",
+    "get_lane_idx",
     "get_warp_group_idx",
+    "get_warp_idx",
     "get_warp_idx_sync",
     "import_source",
+    "ldg",
     "likely",
     "make_full_bank_swizzled_layout",
     "make_half_bank_swizzled_layout",
@@ -85,6 +89,7 @@ __all__ = [
     "tvm_warp_shuffle",
     "tvm_warp_shuffle_down",
     "tvm_warp_shuffle_up",
+    "unroll",
     "ws_op",
 ]
 
@@ -101,6 +106,8 @@ RENAMED = {
     "parallel": "Parallel",
     # The approximations of CUDA; tile's functions are more accurate, or as fast under `numerics="fast"`.
     **{f"__{name}": name for name in ("cos", "exp", "exp10", "log", "log10", "log2", "sin", "tan")},
+    "__ffs": "ffs",
+    "__ldg": "ldg",
 }
 
 
@@ -216,6 +223,21 @@ def gemm(*operands: Any, mbar: Any = None, **keywords: Any) -> None:
         tcgen05_gemm(*operands, mbar=mbar, **{k: v for k, v in keywords.items() if k not in hints})
 
 
+def ffs(value: Any) -> Any:
+    """Return the position of the lowest set bit, from 1; 0 without one."""
+    return T.if_then_else(value == 0, 0, T.cast(T.popcount(value ^ (value - 1)), "int32"))
+
+
+def get_lane_idx(warp_size: Any = None) -> Any:
+    """Return ``T.get_lane_idx()``, or the index in a group of another size."""
+    return T.get_lane_idx() if warp_size is None else T.get_thread_binding() % warp_size
+
+
+def get_warp_idx(warp_size: Any = None) -> Any:
+    """Return the same as `get_warp_idx_sync`."""
+    return get_warp_idx_sync(warp_size)
+
+
 def get_warp_idx_sync(warp_size: Any = None) -> Any:
     """Return ``T.get_warp_idx()``, or the index among groups of another size."""
     return T.get_warp_idx() if warp_size is None else T.get_thread_binding() // warp_size
@@ -268,16 +290,16 @@ def tcgen05_gemm(*operands: Any, mbar: Any = None, use_2cta: bool = False, **key
     accumulator, at = _accumulator(operands, keywords), None if _in_pipeline() else mbar
     if accumulator is not None and accumulator.scope == "local.fragment" and accumulator.shape[0] % 128:
         T.gemm(*operands, **keywords)
-        _arrived(at)
+        if at is not None:
+            _arrived(at)
     else:
         T.tcgen05_gemm(*operands, mbar=at, **keywords)
 
 
 @T.macro
 def _arrived(barrier: Any) -> None:
-    if barrier is not None:
-        if T.get_thread_binding() == 0:  # noqa: SIM102, the other condition is one of the trace
-            T.mbarrier_arrive(barrier)
+    if T.get_thread_binding() == 0:
+        T.mbarrier_arrive(barrier)
 
 
 def _accumulator(operands: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
@@ -342,6 +364,19 @@ class _BoundIndex(Value):
 
     def __iter__(self) -> Iterator[Value]:  # type: ignore[override]
         yield Value(self.expr, self.dtype)
+
+
+def ldg(buffer: Any, index: Any = None) -> Any:
+    """Return an element of memory that the kernel does not write."""
+    return buffer if index is None else buffer[index]
+
+
+def unroll(start: Any, stop: Any = None, step: Any = 1, *, explicit: bool = False, unroll_factor: Any = None) -> Any:
+    """Iterate by ``T.unroll``; four at a time if the trip count is a runtime value."""
+    bounds = (start,) if stop is None else (start, stop)
+    if unroll_factor is None and any(constant_of(bound) is None for bound in bounds):
+        unroll_factor = 4
+    return T.unroll(start, stop, step, explicit=explicit, unroll_factor=unroll_factor)
 
 
 def meta_class(cls: type) -> type:

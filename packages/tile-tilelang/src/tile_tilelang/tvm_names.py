@@ -7,15 +7,32 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
 import tile_core.language as T
-from tile_core.dtypes import dtype
+from tile_core.dtypes import DType, dtype
 from tile_core.values.value import Value, as_value
 from tile_tilelang.errors import NotOnHost
 from tile_tilelang.host import target_of
 from tile_tilelang.testing import requires_package
+
+
+class _DataTypes(type):
+    """Makes element types of tile instances of `DataType`."""
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, DType)
+
+
+class DataType(metaclass=_DataTypes):
+    """``tvm.DataType``: an element type by its name."""
+
+    def __new__(cls, name: Any) -> Any:
+        """Return tile's type."""
+        return dtype(name)
+
 
 #: Name of ``tvm.tirx`` -> its counterpart; others are looked up in the language, then in TVM.
 EXPRESSIONS: dict[str, Any] = {
@@ -30,9 +47,10 @@ EXPRESSIONS: dict[str, Any] = {
 _TIRX = "tvm.tirx"
 #: Module -> its names that have a counterpart.
 _KNOWN: dict[str, dict[str, Any]] = {
-    "tvm": {"DataType": dtype},
+    "tvm": {"DataType": DataType},
     _TIRX: EXPRESSIONS,
     "tvm.target": {"Target": lambda target, host=None: _target(target, host)},
+    "tvm.ir.transform": {"PassContext": lambda *levels, **keywords: _context(*levels, **keywords)},
     "tvm.testing": {"requires_package": requires_package},
 }
 #: Packages whose code means TVM itself.
@@ -68,10 +86,19 @@ class TranslatedModule(ModuleType):
 
 
 def _target(target: Any, host: Any) -> Any:
-    """Return a target of TVM, or tile's for a text with options."""
-    if isinstance(target, str) and " -" in target:
+    """Return a target of TVM, or tile's for texts with options and added kinds."""
+    made = importlib.import_module("tvm").target.Target
+    if (isinstance(target, str) and " -" in target) or (
+        isinstance(target, Mapping) and target.get("kind") not in made.list_kinds()
+    ):
         return target_of(target)
-    return importlib.import_module("tvm").target.Target(target, host)
+    return made(target, host)
+
+
+def _context(*levels: Any, config: Mapping[str, Any] | None = None, **keywords: Any) -> Any:
+    """Return a context of TVM's passes without the settings of TileLang's, which are hints."""
+    known = {k: v for k, v in (config or {}).items() if not str(k).startswith("tl.")}
+    return importlib.import_module("tvm.ir.transform").PassContext(*levels, config=known, **keywords)
 
 
 def _constant(value: Any, to: Any) -> Value:

@@ -1,7 +1,7 @@
 """Large tensors of torch without their elements, where no kernel is launched.
 
-A function's results get the shapes and types that torch gives them on its device ``meta``, in memory of zeros that takes
-no space until it is written. Small tensors are computed: scripts take shapes, offsets and decisions from them.
+Results of functions get the shapes and types that torch gives them on its device ``meta``, in memory of zeros that
+takes no space until it is written. Small tensors are computed: scripts take shapes, offsets and decisions from them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MAKERS = frozenset({"full", "ones", "rand", "randint", "randn", "zeros"})
 
 
 def result_of(func: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """Return the result of a function of torch, without elements if it or an operand is large."""
+    """Return the result of a function of torch; of large ones its shape alone."""
     import torch
 
     name = getattr(func, "__name__", "")
@@ -59,7 +59,7 @@ def _fact(tensor: Any, name: str) -> Any:
 
 
 def _zeros(like: Any, operands: Sequence[Any]) -> Any:
-    """Return zeros of a tensor's shape and type, whose gradient for floating operands is zero as well."""
+    """Return zeros of a tensor's shape and type, whose gradients are zeros, too."""
     import torch
 
     def made(shape: Sequence[int], strides: Sequence[int], dtype: Any) -> Any:

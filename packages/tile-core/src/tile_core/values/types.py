@@ -143,17 +143,27 @@ class _RefType:
         return "T.Ref"
 
 
+class _StridedFactory:
+    """Declare a tensor with strides in elements, one per dimension: ints or symbols."""
+
+    def __call__(
+        self, shape: Shape, strides: Shape | None, dtype: DTypeLike | PointerType | _PointerFactory = "float32"
+    ) -> TensorType:
+        return _TensorFactory("StridedTensor")(shape, dtype, strides)
+
+    def __getitem__(self, item: Any) -> TensorType:
+        """Declare a tensor with strides: ``T.StridedTensor[(M, N), (s, 1), "float16"]``."""
+        return self(*item) if isinstance(item, tuple) else self(item, None)
+
+    def __repr__(self) -> str:
+        return "T.StridedTensor"
+
+
 Tensor = _TensorFactory("Tensor")
+StridedTensor = _StridedFactory()
 Buffer = _TensorFactory("Buffer")
 ptr = _PointerFactory()
 Ref = _RefType()
-
-
-def StridedTensor(
-    shape: Shape, strides: Shape | None, dtype: DTypeLike | PointerType | _PointerFactory = "float32"
-) -> TensorType:
-    """Declare a tensor with strides in elements, one per dimension: ints or symbols."""
-    return _TensorFactory("StridedTensor")(shape, dtype, strides)
 
 
 @placed
