@@ -192,18 +192,19 @@ def _members(name: str, kind: type[enum.Enum]) -> str:
 
 def _spellings() -> tuple[str, str]:
     """Return TileLang's spellings on top of the language, and functions that take more keywords or have no effect."""
-    from tile_tilelang import language, spellings
+    from tile_tilelang import language, spellings, vectors
     from tile_tilelang.words import HINTS, KEYWORDS, ONLY_HINTS
 
     core = import_module("tile_core.language")
-    spelt = set(spellings.__all__)
+    spelt = {*spellings.__all__, *vectors.__all__}
     own = {*spelt, *ONLY_HINTS}
     more = {name: tuple(words) for name, words in KEYWORDS.items() if name not in own}
     hints = sorted({*HINTS, *ONLY_HINTS})
     kept = [n for n in core.__all__ if n not in {*own, *more, *hints}]
     lines = [f"from tile_core.language import {n} as {n}\n" for n in kept]
     lines += [f"from tile_core.language import {home} as {n}\n" for n, home in spellings.RENAMED.items()]
-    lines += [f"from tile_tilelang.spellings import {n} as {n}\n" for n in spellings.__all__]
+    for home in (spellings, vectors):
+        lines += [f"from {home.__name__} import {n} as {n}\n" for n in home.__all__]
     parts = [stub_of(name, _with_keywords(getattr(core, name), words)) for name, words in more.items()]
     parts += [
         documented(f"def {n}(*args: Any, **keywords: Any) -> None:", HINTS.get(n)) for n in hints if n not in spelt

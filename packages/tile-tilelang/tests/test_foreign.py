@@ -249,19 +249,80 @@ def test_functions_of_threads_and_bits(target: str) -> None:
     np.testing.assert_array_equal(b[4], [*range(13), *[-1] * 51])
 
 
-def test_vector_types_are_names_until_they_are_used() -> None:
-    assert T.float32x2 == "float32x2"
-    with pytest.raises(NotInLanguage, match="float16x4"):
-        T.float16x4(1)
-    with pytest.raises(TileError, match="float32x2"):
+@pytest.mark.sweep(1)
+@pytest.mark.parametrize("target", TARGETS)
+def test_vectors_of_a_thread(target: str) -> None:
+    @T.prim_func
+    def kernel(
+        X: T.Tensor((256,), "float32"), H: T.Tensor((256,), "float16"), Y: T.Tensor((256,), "float32"),
+        Z: T.Tensor((256,), "float16"), E: T.Tensor((3, 64), "float32"),
+    ):  # fmt: skip
+        with T.Kernel(1, threads=64):
+            t = T.get_thread_binding()
+            S = T.alloc_shared((256,), "float32")
+            T.sts128(S[t * 4 : t * 4 + 4], T.ldg128(X[t * 4 : t * 4 + 4], pred=t < 40))
+            T.sync_threads()
+            other = (63 - t) * 4
+            v = T.reinterpret(T.lds128(S[other : other + 4]), T.float32x4)
+            Y[t * 4 : t * 4 + 4] = v
+            E[0, t] = T.extract_lane(v, 2)
+            E[1, t] = T.reinterpret(T.ldg32(X[t]), "float32")
+            E[2, t] = T.extract_lane(T.float32x2(v[1], 3), 1)
+            T.stg64(Z[t * 4 : t * 4 + 4], T.ldg64(H[t * 4 : t * 4 + 4]), pred=t != 3)
+
+    rng = np.random.default_rng()
+    x, h = rng.standard_normal(256).astype("float32"), rng.standard_normal(256).astype("float16")
+    y, z, e = np.full(256, 7, "float32"), np.full(256, 7, "float16"), np.full((3, 64), 7, "float32")
+    compiled(kernel, target)(x, h, y, z, e)
+    mirrored = np.where(np.arange(64)[:, None] < 40, x.reshape(64, 4), 0)[::-1]
+    np.testing.assert_array_equal(y.reshape(64, 4), mirrored)
+    np.testing.assert_array_equal(e, [mirrored[:, 2], x[:64], np.full(64, 3)])
+    np.testing.assert_array_equal(z.reshape(64, 4), np.where(np.arange(64)[:, None] != 3, h.reshape(64, 4), 7))
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda:sm_90a"])
+def test_vectors_that_atomic_additions_return(target: str) -> None:
+    @T.prim_func
+    def kernel(D: T.Tensor((2, 4), "int32"), V: T.Tensor((8,), "int32"), P: T.Tensor((8,), "int32")):
+        with T.Kernel(1, threads=1):
+            P[0:4] = T.atomic_addx4(D[1, 0], V[0:4], return_prev=True)
+            P[4:6] = T.atomic_addx2(D[1, 0:2], V[4:6], return_prev=True)
+            T.atomic_addx2(D[1, 2], V[6])
+
+    rng = np.random.default_rng()
+    d, v, p = rng.integers(-99, 99, (2, 4), "int32"), rng.integers(-99, 99, 8, "int32"), np.zeros(8, "int32")
+    before = d.copy()
+    compiled(kernel, target)(d, v, p)
+    np.testing.assert_array_equal(p, [*before[1], *(before[1] + v[:4])[:2], 0, 0])
+    np.testing.assert_array_equal(d, [before[0], before[1] + v[:4] + v[4:]])
+
+
+WRONG = {
+    "elements of 64 bits": lambda A, B: T.ldg64(A[0:4]),
+    "an element or a slice": lambda A, B: T.ldg32(A[0] + 1),
+    "one dimension": lambda A, B: T.ldg128(B[0:2, 0:2]),
+    "0 to 1": lambda A, B: T.extract_lane(T.ldg64(A[0:2]), 2),
+    "a vector": lambda A, B: T.extract_lane(A[0], 0),
+    "expected 2": lambda A, B: T.float32x2(1, 2, 3),
+    "a type of 2 lanes": lambda A, B: T.reinterpret(T.ldg64(A[0:2]), T.float32x4),
+    "of 2 lanes": lambda A, B: T.stg128(A[0:4], T.ldg64(A[0:2])),
+    "float32x2": lambda A, B: T.alloc_shared((4,), T.float32x2),
+}
+
+
+@pytest.mark.parametrize("reason", WRONG)
+def test_other_vectors_are_refused(reason: str) -> None:
+    with pytest.raises(TileError, match=reason):
 
         @T.prim_func
-        def kernel(A: T.Tensor((4,), T.float32x2)):
-            with T.Kernel(1, threads=32):
-                T.clear(A)
+        def kernel(A: T.Tensor((8,), "float32"), B: T.Tensor((8, 8), "float32")):
+            with T.Kernel(1, threads=1):
+                WRONG[reason](A, B)
 
-    with pytest.raises(NotInLanguage):
-        _ = T.x4
+    assert T.float32x2 == "float32x2"
+    for other in ("x4", "__fns", "__tilelang_dialect__"):
+        with pytest.raises(NotInLanguage, match=other):
+            getattr(T, other)
 
 
 def test_names_of_tvm_that_hosts_use() -> None:

@@ -3,34 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 from tile_core.dtypes import DTYPES, dtype
-from tile_tilelang.errors import NotInLanguage
-from tile_tilelang.words import refusal
 
-__all__ = ["TORCH_NAMES", "VectorType", "determine_fp8_type", "determine_torch_fp8_type"]
-
-
-class VectorType(str):
-    """The name of a vector type, ``T.float32x2``, which is refused where it is used."""
-
-    def __call__(self, *values: object) -> NoReturn:
-        """Refuse a vector.
-
-        Raises
-        ------
-        NotInLanguage
-            Always.
-        """
-        reason, instead = refusal(self) or ("", "")
-        raise NotInLanguage(name=str(self), reason=reason, instead=instead)
-
-    @staticmethod
-    def named(name: str) -> VectorType | None:
-        """Return the type of a name; ``None`` for names of others."""
-        element, _, lanes = name.rpartition("x")
-        return VectorType(name) if element in DTYPES and lanes.isdigit() else None
+__all__ = ["TORCH_NAMES", "determine_fp8_type", "determine_torch_fp8_type"]
 
 
 def determine_fp8_type(fp8_format: Literal["e4m3", "e5m2"] = "e4m3") -> str:

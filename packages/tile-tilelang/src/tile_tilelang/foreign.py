@@ -20,6 +20,7 @@ from tile_core.values.builder import current
 from tile_core.values.value import Value, constant_of
 from tile_tilelang.errors import BadCall, NotInLanguage
 from tile_tilelang.instructions import ElementPointer
+from tile_tilelang.vectors import Vector, VectorType, reinterpreted
 from tile_tilelang.words import refusal
 
 __all__ = [
@@ -183,7 +184,10 @@ def attr(node: Any, attr_key: str, value: Any) -> _Scope:
 
 def reinterpret(value: Any, dtype: Any) -> Any:
     """Return the bits of a value as another type; an address, for `attr`, unchanged."""
-    return value if dtype == "handle" else T.reinterpret(value, dtype)
+    if dtype == "handle":
+        return value
+    is_vector = isinstance(value, Vector) or isinstance(dtype, VectorType)
+    return reinterpreted(value, dtype) if is_vector else T.reinterpret(value, dtype)
 
 
 def evaluate(value: Any) -> None:

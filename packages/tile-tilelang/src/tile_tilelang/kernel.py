@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from tile_core.compiler import compile as compile_program
 from tile_core.ir.program import Program
 from tile_core.runtime.kernel import Kernel
 from tile_tilelang.errors import BadCall, NotOnHost
+from tile_tilelang.host import runtime, target_of
 from tile_tilelang.params import KernelParam, params_of
 from tile_tilelang.profiler import Profiler
 from tile_tilelang.supply import TensorSupplyType
@@ -41,7 +43,7 @@ class JITKernel:
     Parameters
     ----------
     func, out_idx, **hints
-        A kernel of tile, or a program with the keywords of ``tilelang.compile``.
+        A kernel of tile, or a program with its target; other keywords are hints.
 
     Attributes
     ----------
@@ -128,9 +130,8 @@ class JITKernel:
 
 
 def _compiled(program: Program, out_idx: Any, **hints: Any) -> Kernel:
-    from tile_tilelang.compiling import compile
-
-    return compile(program, out_idx, **hints).kernel
+    chosen: Any = target_of(hints.get("target", "auto"))
+    return compile_program(program, target=chosen, out_idx=out_idx, runtime=runtime())
 
 
 def detached(value: Any) -> Any:

@@ -14,20 +14,21 @@ from tile_core.errors.language import UnknownName
 from tile_core.errors.naming import alias
 from tile_core.errors.plugins import NotOffered, ProvidedElsewhere
 from tile_tilelang import spellings as _spellings
-from tile_tilelang.dtypes import VectorType
+from tile_tilelang import vectors as _vectors
 from tile_tilelang.errors import NotInLanguage
 from tile_tilelang.parameters import translated
-from tile_tilelang.words import HINTS, KEYWORDS, ONLY_HINTS, refusal
+from tile_tilelang.vectors import VectorType
+from tile_tilelang.words import HINTS, KEYWORDS, ONLY_HINTS, is_protocol, refusal
 
-__all__ = sorted({*_language.__all__, *_spellings.__all__, *_spellings.RENAMED, *HINTS})
+__all__ = sorted({*_language.__all__, *_spellings.__all__, *_spellings.RENAMED, *_vectors.__all__, *HINTS})
 
 #: While a script runs, this is a package: modules of TileLang below it are answered or refused by name.
 __path__: list[str] = []
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("__") and not name.startswith("__tilelang") and name not in _spellings.RENAMED:
-        raise AttributeError(name)  # of Python's protocols
+    if is_protocol(name):
+        raise AttributeError(name)
     found = translated(name, _found(name))
     globals()[name] = found
     return found
@@ -40,13 +41,15 @@ def __dir__() -> list[str]:
 def _found(name: str) -> Any:
     if name in _spellings.__all__:
         return _tolerant(name, _called(name, getattr(_spellings, name)))
+    if name in _vectors.__all__:
+        return _called(name, getattr(_vectors, name))
     if name in ONLY_HINTS:
         return _spellings.without_meaning(name)
-    if name.startswith("__"):
+    if name.startswith("__") and name in _spellings.RENAMED:
         return _called(name, _found(_spellings.RENAMED[name]))
     try:
         found = getattr(_language, name)
-    except (UnknownName, NotOffered, ProvidedElsewhere) as error:
+    except (UnknownName, NotOffered, ProvidedElsewhere, AttributeError) as error:
         if name in _spellings.RENAMED:
             return _called(name, _found(_spellings.RENAMED[name]))
         if name in HINTS:

@@ -40,8 +40,6 @@ from tile_core.language import atan as atan
 from tile_core.language import atan2 as atan2
 from tile_core.language import atanh as atanh
 from tile_core.language import atomic_add as atomic_add
-from tile_core.language import atomic_addx2 as atomic_addx2
-from tile_core.language import atomic_addx4 as atomic_addx4
 from tile_core.language import atomic_and as atomic_and
 from tile_core.language import atomic_max as atomic_max
 from tile_core.language import atomic_min as atomic_min
@@ -239,8 +237,8 @@ from tile_core.language import log10 as __log10
 from tile_core.language import log2 as __log2
 from tile_core.language import sin as __sin
 from tile_core.language import tan as __tan
-from tile_core.language import ffs as __ffs
-from tile_core.language import ldg as __ldg
+from tile_tilelang.spellings import __ffs as __ffs
+from tile_tilelang.spellings import __ldg as __ldg
 from tile_tilelang.spellings import Cast as Cast
 from tile_tilelang.spellings import BaseTileScheduler as BaseTileScheduler
 from tile_tilelang.spellings import PersistentTileScheduler as PersistentTileScheduler
@@ -268,14 +266,12 @@ from tile_tilelang.spellings import copy as copy
 from tile_tilelang.spellings import cp_async_barrier_noinc as cp_async_barrier_noinc
 from tile_tilelang.spellings import empty as empty
 from tile_tilelang.spellings import evaluate as evaluate
-from tile_tilelang.spellings import ffs as ffs
 from tile_tilelang.spellings import gemm as gemm
 from tile_tilelang.spellings import get_lane_idx as get_lane_idx
 from tile_tilelang.spellings import get_warp_group_idx as get_warp_group_idx
 from tile_tilelang.spellings import get_warp_idx as get_warp_idx
 from tile_tilelang.spellings import get_warp_idx_sync as get_warp_idx_sync
 from tile_tilelang.spellings import import_source as import_source
-from tile_tilelang.spellings import ldg as ldg
 from tile_tilelang.spellings import likely as likely
 from tile_tilelang.spellings import make_full_bank_swizzled_layout as make_full_bank_swizzled_layout
 from tile_tilelang.spellings import make_half_bank_swizzled_layout as make_half_bank_swizzled_layout
@@ -297,6 +293,26 @@ from tile_tilelang.spellings import tvm_warp_shuffle_down as tvm_warp_shuffle_do
 from tile_tilelang.spellings import tvm_warp_shuffle_up as tvm_warp_shuffle_up
 from tile_tilelang.spellings import unroll as unroll
 from tile_tilelang.spellings import ws_op as ws_op
+from tile_tilelang.vectors import VectorType as VectorType
+from tile_tilelang.vectors import atomic_addx2 as atomic_addx2
+from tile_tilelang.vectors import atomic_addx4 as atomic_addx4
+from tile_tilelang.vectors import extract_lane as extract_lane
+from tile_tilelang.vectors import ldg32 as ldg32
+from tile_tilelang.vectors import ldg64 as ldg64
+from tile_tilelang.vectors import ldg128 as ldg128
+from tile_tilelang.vectors import ldg256 as ldg256
+from tile_tilelang.vectors import lds32 as lds32
+from tile_tilelang.vectors import lds64 as lds64
+from tile_tilelang.vectors import lds128 as lds128
+from tile_tilelang.vectors import lds256 as lds256
+from tile_tilelang.vectors import stg32 as stg32
+from tile_tilelang.vectors import stg64 as stg64
+from tile_tilelang.vectors import stg128 as stg128
+from tile_tilelang.vectors import stg256 as stg256
+from tile_tilelang.vectors import sts32 as sts32
+from tile_tilelang.vectors import sts64 as sts64
+from tile_tilelang.vectors import sts128 as sts128
+from tile_tilelang.vectors import sts256 as sts256
 from tile_tilelang._names import annotate_compile_flags as annotate_compile_flags
 from tile_tilelang._names import annotate_consumer_reg_alloc as annotate_consumer_reg_alloc
 from tile_tilelang._names import annotate_min_blocks_per_sm as annotate_min_blocks_per_sm
@@ -339,6 +355,7 @@ __all__ = [
     "StridedTensor",
     "Tensor",
     "Unroll",
+    "VectorType",
     "Vectorized",
     "WSID",
     "WSInstr",
@@ -448,7 +465,7 @@ __all__ = [
     "exp10",
     "exp2",
     "expm1",
-    "ffs",
+    "extract_lane",
     "fill",
     "finalize_reducer",
     "float",
@@ -510,7 +527,14 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
-    "ldg",
+    "ldg128",
+    "ldg256",
+    "ldg32",
+    "ldg64",
+    "lds128",
+    "lds256",
+    "lds32",
+    "lds64",
     "likely",
     "log",
     "log10",
@@ -590,6 +614,14 @@ __all__ = [
     "sort",
     "sqrt",
     "static_range",
+    "stg128",
+    "stg256",
+    "stg32",
+    "stg64",
+    "sts128",
+    "sts256",
+    "sts32",
+    "sts64",
     "symbolic",
     "sync_grid",
     "sync_threads",

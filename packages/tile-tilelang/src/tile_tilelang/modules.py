@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from tile_tilelang.errors import NotAnswered, NotOnHost
-from tile_tilelang.words import host_remedy, known_remedy
+from tile_tilelang.words import host_remedy, is_protocol, known_remedy
 
 NAME = "tilelang"
 
@@ -151,7 +151,7 @@ def refuse(module: str, name: str, known: Sequence[str], depth: int = 2) -> NoRe
     NotOnHost
         For ``module.name``.
     """
-    if name.startswith("__"):
+    if is_protocol(name):
         raise AttributeError(name)
     below = f"{module}.{name}".partition(".")[2]
     instead = host_remedy(below, known)

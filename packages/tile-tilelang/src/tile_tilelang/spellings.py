@@ -35,6 +35,8 @@ from tile_tilelang.layout import (
 from tile_tilelang.schedulers import BaseTileScheduler, PersistentTileScheduler
 
 __all__ = [
+    "__ffs",
+    "__ldg",
     "Cast",
     "BaseTileScheduler",
     "PersistentTileScheduler",
@@ -62,14 +64,12 @@ __all__ = [
     "cp_async_barrier_noinc",
     "empty",
     "evaluate",
-    "ffs",
     "gemm",
     "get_lane_idx",
     "get_warp_group_idx",
     "get_warp_idx",
     "get_warp_idx_sync",
     "import_source",
-    "ldg",
     "likely",
     "make_full_bank_swizzled_layout",
     "make_half_bank_swizzled_layout",
@@ -106,8 +106,6 @@ RENAMED = {
     "parallel": "Parallel",
     # The approximations of CUDA; tile's functions are more accurate, or as fast under `numerics="fast"`.
     **{f"__{name}": name for name in ("cos", "exp", "exp10", "log", "log10", "log2", "sin", "tan")},
-    "__ffs": "ffs",
-    "__ldg": "ldg",
 }
 
 
@@ -223,7 +221,7 @@ def gemm(*operands: Any, mbar: Any = None, **keywords: Any) -> None:
         tcgen05_gemm(*operands, mbar=mbar, **{k: v for k, v in keywords.items() if k not in hints})
 
 
-def ffs(value: Any) -> Any:
+def __ffs(value: Any) -> Any:
     """Return the position of the lowest set bit, from 1; 0 without one."""
     return T.if_then_else(value == 0, 0, T.cast(T.popcount(value ^ (value - 1)), "int32"))
 
@@ -366,7 +364,7 @@ class _BoundIndex(Value):
         yield Value(self.expr, self.dtype)
 
 
-def ldg(buffer: Any, index: Any = None) -> Any:
+def __ldg(buffer: Any, index: Any = None) -> Any:
     """Return an element of memory that the kernel does not write."""
     return buffer if index is None else buffer[index]
 

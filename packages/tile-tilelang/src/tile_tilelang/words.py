@@ -93,7 +93,8 @@ REFUSED = {
     ),
     "canonical_warp_idx": ("all lanes of a warp agree on it anyway", "write T.get_warp_idx()"),
     "elect_one*": ("who issues an operation is the target's choice", "leave it out"),
-    "ldg* stg* __ldg": ("loads are as wide as they may be", "write A[i], or T.copy"),
+    "__tilelang_*": ("every name is one of all targets", "leave it out"),
+    "__*": ("an instruction of one target", "write the arithmetic in the language"),
     "fence_*": (_BARRIER, "leave it out: tile orders what depends on each other"),
     "clc_*": ("the target distributes blocks", "write T.PersistentTileScheduler(m_tiles, n_tiles)"),
     "CUDASourceCodeKernel": (_TEXT, "write what it computes in the language"),
@@ -112,8 +113,7 @@ REFUSED = {
         "write T.dtype(name).bits, .is_float, .as_torch()",
     ),
     "float4_*_unpacked": ("4-bit floats are packed", "write T.float4_e2m1fn"),
-    "lds[0-9]* sts[0-9]*": ("accesses are as wide as they may be", "write S[i], or T.copy"),
-    "abs2 add2 sub2 mul2 fma2 min2 extract_lane vector* undef": (
+    "abs2 add2 sub2 mul2 fma2 min2 vector* undef": (
         "values are scalar",
         "write the scalar arithmetic: it becomes as wide as it may",
     ),
@@ -188,6 +188,11 @@ _HOST = {
     "ir": "write print(kernel.program)",
     "nvcc": "print(kernel.kernel_source)",
 }
+
+
+def is_protocol(name: str) -> bool:
+    """Return whether a name is one of Python's own, ``__path__``."""
+    return name.startswith("__") and name.endswith("__") and not name.startswith("__tilelang")
 
 
 def refusal(name: str) -> tuple[str, str] | None:

@@ -254,6 +254,9 @@ def assign_region(target: Region, value: object) -> None:
     BadStore
         If it is neither a tile nor a scalar.
     """
+    if hasattr(value, "stored"):  # values of several elements, which another package adds
+        value.stored(target)
+        return
     if isinstance(value, Buffer):
         value = value.value() if value.is_scalar else value.whole()
     static = all(constant_of(e) is not None for e in target.extents)
