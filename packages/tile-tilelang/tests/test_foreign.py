@@ -329,10 +329,11 @@ def test_names_of_tvm_that_hosts_use() -> None:
     names: dict = {}
     with answering():
         exec(
-            "from tilelang import tvm\n"
+            "import tilelang\nfrom tilelang import tvm\n"
             "kind = isinstance(tvm.DataType('int8'), tvm.DataType), isinstance('int8', tvm.DataType)\n"
             "target = tvm.target.Target({'kind': 'hip', 'mcpu': 'gfx942'})\n"
-            "with tvm.transform.PassContext(opt_level=3, config={'tl.disable_tma_lower': True}) as found: pass\n"
+            "config = {tilelang.PassConfigKey.TL_DISABLE_TMA_LOWER: 1}\n"
+            "with tvm.transform.PassContext(opt_level=3, config=config) as found: pass\n"
             "from tilelang.rocm.target import check_hip_availability, target_is_gfx950\n"
             "from tilelang.language.dtypes import _all_dtypes\n"
             "amd = target_is_gfx950('hip -mcpu=gfx950'), check_hip_availability()\n",
@@ -343,6 +344,29 @@ def test_names_of_tvm_that_hosts_use() -> None:
     assert names["found"].opt_level == 3
     assert names["amd"] == (True, False)
     assert "bfloat16" in names["_all_dtypes"]
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda:sm_90a"])
+def test_reductions_into_variables(target: str) -> None:
+    @T.prim_func
+    def kernel(A: T.Tensor((32, 8), "float32"), B: T.Tensor((3, 32), "float32")):
+        with T.Kernel(1, threads=32):
+            t = T.get_thread_binding()
+            row = T.alloc_local((8,), "float32")
+            total = T.alloc_var("float32")
+            most = T.alloc_var("float32", init=0.5)
+            for i in T.serial(8):
+                row[i] = A[t, i]
+            T.reduce_sum(row, total, dim=0)
+            T.reduce_max(row, most, dim=0, clear=False)
+            B[0, t], B[1, t] = total, most
+            T.reduce_sum(row, total, 0, False)
+            B[2, t] = total
+
+    a, b = np.random.default_rng().standard_normal((32, 8)).astype("float32"), np.full((3, 32), np.nan, "float32")
+    compiled(kernel, target)(a, b)
+    expected = [a.sum(1), np.maximum(a.max(1), 0.5), 2 * a.sum(1)]
+    np.testing.assert_allclose(b, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_a_kernel_is_made_of_a_program() -> None:

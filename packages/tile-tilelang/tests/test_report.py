@@ -131,7 +131,7 @@ def test_tensors_of_a_device_are_in_host_memory() -> None:
         pytest.skip("torch has a device")
     assert get_num_sms() >= 1
     with in_host_memory():
-        made = torch.ones(3, device="cuda"), torch.ones(3).cuda(), torch.ones(3).to("cuda:0")
+        made = torch.ones(3, device="cuda"), torch.ones(3).cuda(), torch.ones(3).to(torch.device("cuda", 0))
         assert torch.cuda.is_available()
     assert all(t.device.type == "cpu" for t in made)
     assert not torch.cuda.is_available()

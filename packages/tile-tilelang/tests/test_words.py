@@ -13,7 +13,7 @@ import tile_tilelang
 import tile_tilelang.language as T
 from tile_core.errors import TileError
 from tile_core.errors.language import UnknownName
-from tile_tilelang import errors
+from tile_tilelang import errors, vectors
 from tile_tilelang.spellings import RENAMED
 from tile_tilelang.words import HINTS, KEYWORDS, REFUSED
 
@@ -115,7 +115,7 @@ def test_names_of_tile_are_all_there() -> None:
     for name in dir(tile_core.language):
         if not name.startswith("__"):
             assert getattr(T, name) is not None
-    assert own <= {*RENAMED, *HINTS, *dir(tile_tilelang.spellings)}
+    assert own <= {*RENAMED, *HINTS, *vectors.__all__, *dir(tile_tilelang.spellings)}
 
 
 def test_unknown_names_are_refused_as_by_tile() -> None:

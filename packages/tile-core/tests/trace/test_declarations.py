@@ -50,8 +50,8 @@ def test_parameters():
 
     assert [(p.name, p.kind, p.dtype) for p in k.params] == [
         ("A", "tensor", "bfloat16"), ("B", "tensor", "float32"), ("S", "tensor", "int8"),
-        ("C", "tensor", "float8_e4m3fn"), ("R", "tensor", "float32"), ("D", "tensor", "float32"), ("n_", "scalar", "int64"), ("f", "scalar", "float32"),
-        ("p", "pointer", "uint8"), ("q", "pointer", "float16"),
+        ("C", "tensor", "float8_e4m3fn"), ("R", "tensor", "float32"), ("D", "tensor", "float32"),
+        ("n_", "scalar", "int64"), ("f", "scalar", "float32"), ("p", "pointer", "uint8"), ("q", "pointer", "float16"),
     ]  # fmt: skip
     assert k.params[0].shape == ("m", ("mul", "n", 2), 3)
     assert k.params[1].strides == k.params[2].strides == ("s", 1)

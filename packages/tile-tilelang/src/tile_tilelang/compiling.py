@@ -78,6 +78,10 @@ class JITImpl(decorators.JitFunction):
         """Return the kernel for these arguments without running it."""
         return JITKernel(super().compile(*args, **keywords))
 
+    def par_compile(self, configs: Iterable[Any], num_workers: int | None = None, **hints: Any) -> list[JITKernel]:
+        """Return the kernels of several arguments, each a mapping or a sequence, in order."""
+        return [self.compile(**c) if isinstance(c, Mapping) else self.compile(*c) for c in configs]
+
     def launch(self, kernel: Any, given: Mapping[str, object]) -> Any:
         """Run the kernel of an eager function."""
         if made:

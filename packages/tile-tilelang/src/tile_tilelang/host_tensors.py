@@ -106,6 +106,8 @@ def in_host_memory(computed: bool = True) -> Iterator[None]:
         ) -> Any:
             if func is torch.Tensor.cuda:
                 return args[0]
+            if func is torch.device:  # translated where it is used
+                return func(*args, **(kwargs or {}))
             named = {k: host(v) if k == "device" else v for k, v in (kwargs or {}).items()}
             given = tuple(map(host, args))
             return func(*given, **named) if computed else result_of(func, given, named)

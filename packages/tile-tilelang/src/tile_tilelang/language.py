@@ -63,6 +63,8 @@ def _found(name: str) -> Any:
         raise NotInLanguage(name=name, reason=known[0], instead=known[1]) from None
     if name in ("Kernel", "ClusterKernel"):
         return _spellings.saturating(found)
+    if name.startswith("reduce_") and isfunction(found):
+        found = _spellings.into_variable(found)
     return _tolerant(name, found)
 
 

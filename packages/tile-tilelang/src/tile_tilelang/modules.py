@@ -85,7 +85,7 @@ class Unanswered:
     __call__ = __getitem__ = __iter__ = __enter__ = __mro_entries__ = __refuse
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("__"):
+        if is_protocol(name) and name != "__all__":
             raise AttributeError(name)
         self.__refuse()
 

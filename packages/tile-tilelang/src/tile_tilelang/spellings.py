@@ -392,6 +392,23 @@ def without_meaning(name: str) -> Callable[..., None]:
     return hint
 
 
+def into_variable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a reduction that also writes scalar variables of ``T.alloc_var``."""
+
+    @functools.wraps(function)
+    def call(buffer: Any, out: Any, *args: Any, **keywords: Any) -> None:
+        if getattr(out, "scope", "") != "local.var":
+            function(buffer, out, *args, **keywords)
+            return
+        element = T.alloc_local((1,), out.dtype)
+        if not keywords.get("clear", args[1] if len(args) > 1 else True):
+            element[0] = out.value()
+        function(buffer, element, *args, **keywords)
+        out[0] = element[0]
+
+    return call
+
+
 def saturating(launch: Callable[..., Any]) -> Callable[..., Any]:
     """Return a launch in which values stored as 8-bit floats saturate, as in `cast`."""
 

@@ -97,7 +97,8 @@ def _target(target: Any, host: Any) -> Any:
 
 def _context(*levels: Any, config: Mapping[str, Any] | None = None, **keywords: Any) -> Any:
     """Return a context of TVM's passes without the settings of TileLang's, which are hints."""
-    known = {k: v for k, v in (config or {}).items() if not str(k).startswith("tl.")}
+    given = {str(getattr(k, "value", k)): v for k, v in (config or {}).items()}
+    known = {k: v for k, v in given.items() if not k.startswith("tl.")}
     return importlib.import_module("tvm.ir.transform").PassContext(*levels, config=known, **keywords)
 
 
