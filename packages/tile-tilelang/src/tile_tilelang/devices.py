@@ -18,7 +18,7 @@ from tile_tilelang.errors import NotOnHost
 from tile_tilelang.host import every_target_name, runtime, target_of
 
 __all__ = [
-    "Analyzer",
+    "WorkAnalyzer",
     "AnalysisResult",
     "Arch",
     "check_hip_availability",
@@ -135,7 +135,7 @@ class AnalysisResult:
     expected_bandwidth_GBps: float | None
 
 
-class Analyzer:
+class WorkAnalyzer:
     """Counts the work of a program."""
 
     @staticmethod

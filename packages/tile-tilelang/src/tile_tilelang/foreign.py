@@ -157,7 +157,7 @@ def comm_reducer(combine: Callable[[Any, Any], Any], identity: Any, *hints: Any)
 _combine: list[tuple[Any, Callable[[Any, Any], Any]]] = []
 
 
-class _Scope:
+class _Noted:
     """A block whose attribute was noted."""
 
     def __enter__(self) -> None:
@@ -167,7 +167,7 @@ class _Scope:
         """End it."""
 
 
-def attr(node: Any, attr_key: str, value: Any) -> _Scope:
+def attr(node: Any, attr_key: str, value: Any) -> _Noted:
     """Note the function of a reduction over threads, for `tvm_thread_allreduce`.
 
     Raises
@@ -179,7 +179,7 @@ def attr(node: Any, attr_key: str, value: Any) -> _Scope:
         reason, instead = refusal("attr") or ("", "")
         raise NotInLanguage(name=f'attr(..., "{attr_key}")', reason=reason, instead=instead)
     _combine[:] = [(current("T.attr"), node)]
-    return _Scope()
+    return _Noted()
 
 
 def reinterpret(value: Any, dtype: Any) -> Any:

@@ -60,7 +60,7 @@ MODULES: dict[str, tuple[str, Mapping[str, str]]] = {
     "testing": ("testing", {}),
     "tileop": ("", {}),
     "tileop.base": ("", _POLICY),
-    "tools": ("", {n: f"devices:{n}" for n in ("Analyzer", "AnalysisResult")}),
+    "tools": ("", {"Analyzer": "devices:WorkAnalyzer", "AnalysisResult": "devices:AnalysisResult"}),
     "tools.cuda": ("", {}),
     "tools.cuda.iket": ("iket", {}),
     "transform": ("host", {}),
