@@ -16,6 +16,7 @@ from tile_core.trace.tracer import caller_scope
 from tile_tilelang.errors import BadCall
 from tile_tilelang.host import runtime, target_of
 from tile_tilelang.kernel import JITKernel, detached, made
+from tile_tilelang.supply import of_script
 
 #: Keyword -> why it changes nothing. ``pass_configs``, ``compile_flags`` and the like are judged by tile itself.
 IGNORED = {
@@ -86,7 +87,8 @@ class JITImpl(decorators.JitFunction):
         """Run the kernel of an eager function."""
         if made:
             JITKernel(kernel)
-        return super().launch(kernel, {name: detached(value) for name, value in given.items()})
+        found = super().launch(kernel, {name: detached(value) for name, value in given.items()})
+        return of_script(found, given.values())
 
     def get_kernel_source(self, *args: object, **keywords: object) -> str:
         """Return the text of the kernel for these arguments."""

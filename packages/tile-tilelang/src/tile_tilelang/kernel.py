@@ -12,7 +12,7 @@ from tile_tilelang.errors import BadCall, NotOnHost
 from tile_tilelang.host import runtime, target_of
 from tile_tilelang.params import KernelParam, params_of
 from tile_tilelang.profiler import Profiler
-from tile_tilelang.supply import TensorSupplyType
+from tile_tilelang.supply import TensorSupplyType, of_script
 
 #: Attributes of TileLang's kernels -> what to write instead.
 _INSTEAD = {
@@ -64,7 +64,8 @@ class JITKernel:
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Launch; the outputs of ``out_idx`` are allocated and returned."""
-        return self.kernel(*map(detached, args), **{k: detached(v) for k, v in keywords.items()})
+        found = self.kernel(*map(detached, args), **{k: detached(v) for k, v in keywords.items()})
+        return of_script(found, (*args, *keywords.values()))
 
     def __getattr__(self, name: str) -> Any:
         if name in _INSTEAD:

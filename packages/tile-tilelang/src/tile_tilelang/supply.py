@@ -6,7 +6,7 @@ import enum
 import functools
 import itertools
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tile_core.abi.signature import Param, Signature
@@ -123,6 +123,15 @@ def there_for(kernel: Kernel, array: Array) -> Any:
         return array
     moved = functools.partial(there, kernel.adapter)
     return moved(array) if sys.modules.get("torch") is None else _as_torch(array, moved)
+
+
+def of_script(result: Any, given: Iterable[Any]) -> Any:
+    """Return results of a kernel without array arguments as tensors, in programs with torch."""
+    if result is None or sys.modules.get("torch") is None or any(hasattr(v, "__dlpack__") for v in given):
+        return result
+    if isinstance(result, (tuple, list)):
+        return type(result)(of_script(one, ()) for one in result)
+    return _as_torch(result, lambda array: array)
 
 
 def get_tensor_supply(supply_type: TensorSupplyType = TensorSupplyType.Integer) -> Callable[[Any], Any]:
