@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from math import prod
 from typing import TYPE_CHECKING
 
+from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.structural import identity
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import nodes
-from tile_core.ir.visit import collect
+from tile_core.ir.visit import collect, role
 from tile_core.layout import LayoutMap
 from tile_core.layout.fragment import FragmentLayout, spread
 from tile_core.lowering.dispatch import Selection, guarded
@@ -87,10 +88,11 @@ def infer(
         Layouts of fragments that the user requested. A fragment that cannot keep its layout is demoted like others; the
         caller decides whether that is an error.
     """
-    known = with_views(aligned, view_roots(body))
+    known, names = with_views(aligned, view_roots(body)), uses_threads(body)
 
     def attempt(by_rows: bool) -> _Inference:
-        found = _Inference(find_sites(body), selections, block, ctx, known, dict(layouts or {}), dict(reducers or {}))
+        given = dict(layouts or {}), dict(reducers or {})
+        found = _Inference(find_sites(body), selections, block, ctx, known, *given, names)
         found.held.update(fragments or {})
         found.annotated = frozenset(fragments or {})
         found.by_rows = by_rows
@@ -112,7 +114,9 @@ class _Inference:
         aligned: Aligned,
         layouts: dict[BufferVar, LayoutMap],
         reducers: dict[str, str],
+        names_threads: bool,
     ) -> None:
+        self.names_threads = names_threads
         self.sites, self.selections, self.block, self.ctx = sites, selections, block, ctx
         self.aligned = aligned
         #: The result, which is complete at the end.
@@ -220,10 +224,15 @@ class _Inference:
         self.demoted.setdefault(buffer, reason)
 
     def _local_tiles(self) -> list[BufferVar]:
-        """Private arrays that a nest fills as a tile: their elements belong to iterations."""
+        """Private arrays that a nest fills as a tile: their elements belong to iterations.
+
+        In a program that names its threads, a loop of ``T.vectorized`` fills an array of each thread.
+        """
         local = {b for b in self.sites.allocated if nodes.scope_of(b) == "local"}
         found = []
         for nest in self.sites.nests:
+            if self.names_threads and role(nest.loops[0]) == "vectorized":
+                continue
             for a in nest.accesses:
                 used = {v for i in a.indices for v in _variables(i)}
                 if a.is_store and a.buffer in local and used & set(nest.variables):

@@ -267,12 +267,18 @@ class _Distribute(StmtRewriter):
     def differs(self, e: Expr) -> bool:
         return self.names_threads and self.varying.expr(e)
 
+    def fills_own(self, s: Stmt) -> bool:
+        """Whether a loop fills arrays of each thread, in a program that names its threads."""
+        filled = [x.buffer for x in collect(s, tirx.BufferStore)]
+        own = (nodes.scope_of(b) == "local" and b not in self.placement.arrays for b in filled)
+        return self.names_threads and bool(filled) and all(own)
+
     def require_uniform(self, s: Stmt, what: str) -> None:
         if self.masked:
             raise DivergentBarrier(what=what, where=nodes.where_of(s))
 
     def nest(self, s: Stmt) -> Stmt:
-        if role(s) == "vectorized" and (self.masked or self.differs(s)):
+        if role(s) == "vectorized" and (self.masked or self.differs(s) or self.fills_own(s)):
             return replace_for(s, self.stmt(s.body), annotations={ROLE: "unroll"}, kind=tirx.ForKind.UNROLLED)
         self.require_uniform(s, "a data-parallel loop")
         if self.names_threads and varies(s, self.varying) and self.differs(s):

@@ -89,10 +89,12 @@ def _exchange(s: _Sketch) -> None:
 def _private(s: _Sketch) -> None:
     """Fill a private array element by element, read it in another order."""
     r, size = s.fresh("r"), s.constant(1, 5)
+    loop = s.draw(st.sampled_from(("serial", "serial", "vectorized")))
+    value = s.draw(st.sampled_from(("x + k * tx", "x + k * tx", "k * 3", "A[k]")))
     s.lines += [
         f'{r} = T.alloc_local(({size},), "{s.dtype}")',
-        f"for k in T.serial({size}):",
-        f"    {r}[k] = x + k * tx",
+        f"for k in T.{loop}({size}):",
+        f"    {r}[k] = {value}",
     ]
     s.lines += [
         f"for k in T.{s.draw(st.sampled_from(('serial', 'unroll')))}({size}):",
