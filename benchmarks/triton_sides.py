@@ -1,4 +1,4 @@
-"""Plain Triton kernels beside ours in the warpgroup benchmarks: pointers and ``tl.dot``.
+"""Plain Triton kernels beside ours in the benchmarks: pointers and ``tl.dot``.
 
 Imported only where Triton is. Configurations: (block of M, of N, of K, warps, stages), or (queries, keys, warps,
 stages).
@@ -6,6 +6,7 @@ stages).
 
 from __future__ import annotations
 
+import torch
 import triton
 import triton.language as tl
 
@@ -60,6 +61,34 @@ def _attention(q, k, v, o, length, scale, DIM: tl.constexpr, BM: tl.constexpr, B
             result = tl.dot(weights.to(tl.float16), tl.load(at_v + n * DIM), result * less[:, None])
             top = above
     tl.store(o + base + i[:, None] * DIM + d[None, :], (result / total[:, None]).to(tl.float16))
+
+
+@triton.jit
+def _square(x, w, y, count, columns, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < count
+    value = tl.load(x + at, mask=inside)
+    tl.store(y + at, value * value * tl.load(w + at % columns, mask=inside), mask=inside)
+
+
+def square(x, w):
+    """Return ``x * x * w`` of a matrix and a row, in a new tensor."""
+    y = torch.empty_like(x)
+    _square[(triton.cdiv(x.numel(), 512),)](x, w, y, x.numel(), x.shape[1], BLOCK=512)
+    return y
+
+
+def square_operator():
+    """Return the same kernel as an operator of torch."""
+
+    @torch.library.triton_op("tile_benchmarks::triton_square", mutates_args=(), schema="(Tensor x, Tensor w) -> Tensor")
+    def traced(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        y = torch.empty_like(x)
+        grid = (triton.cdiv(x.numel(), 512),)
+        torch.library.wrap_triton(_square)[grid](x, w, y, x.numel(), x.shape[1], BLOCK=512)
+        return y
+
+    return traced
 
 
 def gemm(a, b, c, config):
