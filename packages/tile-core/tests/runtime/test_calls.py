@@ -11,7 +11,18 @@ import pytest
 from tile_core.abi.adapter import HostMemory, Location, RuntimeAdapter
 from tile_core.abi.signature import Param, Signature
 from tile_core.dtypes import DTYPES
-from tile_core.errors.launch import CannotAllocate
+from tile_core.errors.launch import (
+    CannotAllocate,
+    DTypeMismatch,
+    NotAnArray,
+    Overlap,
+    RankMismatch,
+    ReadOnlyOutput,
+    StrideMismatch,
+    SymbolConflict,
+    WrongDevice,
+)
+from tile_runtime.calls import dlpack
 from tile_runtime.calls.arguments import normalise_out_idx
 from tile_runtime.calls.binder import Binder
 
@@ -149,17 +160,22 @@ def test_pointers(launch):
     assert launch.last[0].value is None
 
 
+class Foreign:
+    """An array of a library with DLPack."""
+
+    def __init__(self, array, device=(1, 0)):
+        self.array, self.device = array, device
+
+    def __dlpack_device__(self):
+        return self.device
+
+    def __dlpack__(self, *, max_version=None, **options):
+        strides = tuple(s // self.array.itemsize for s in self.array.strides)
+        where = (address(self.array), self.device, self.array.shape, strides, self.array.dtype.name, self.array)
+        return dlpack.export(*where, max_version=max_version, read_only=not self.array.flags.writeable)
+
+
 def test_foreign_arrays_arrive_as_numpy_aliases(launch):
-    class Foreign:
-        def __init__(self, array):
-            self.array = array
-
-        def __dlpack_device__(self):
-            return (1, 0)
-
-        def __dlpack__(self, **options):
-            return self.array.__dlpack__(**options)
-
     array = np.arange(6, dtype="f4").reshape(2, 3)
     out = np.zeros((2, 3), "f4")
     binder = Binder(Signature("f", (tensor("A", "m", "n"), tensor("C", "m", "n", access="write"))), launch)
@@ -167,6 +183,37 @@ def test_foreign_arrays_arrive_as_numpy_aliases(launch):
     a, c = launch.last
     c[...] = a
     assert np.array_equal(out, array)
+
+
+@pytest.mark.parametrize("shapes", [1, 6])
+def test_calls_with_arrays_of_several_libraries(launch, shapes):
+    """Neither the order of calls nor the number of forms mixes up arguments or skips a check."""
+    binder = Binder(Signature("f", (tensor("A", "m"), tensor("C", "m", access="write"))), launch)
+    pairs = [(np.zeros(n, "f4"), np.zeros(n, "f4")) for n in range(1, shapes + 1)]
+    for _ in range(4):
+        for a, c in pairs:
+            for args in ((a, c), (Foreign(a), Foreign(c)), (a, Foreign(c)), (Foreign(a), c)):
+                binder(*args)
+                assert [address(v) for v in launch.last] == [address(a), address(c)]
+                assert [v.shape for v in launch.last] == [a.shape, c.shape]
+    a, c = pairs[-1]
+    read_only = np.zeros_like(c)
+    read_only.flags.writeable = False
+    count = len(launch.calls)
+    for error, args in (
+        (DTypeMismatch, (Foreign(a.astype("f8")), Foreign(c))),
+        (SymbolConflict, (Foreign(a), Foreign(np.zeros(9, "f4")))),
+        (RankMismatch, (Foreign(a[None]), Foreign(c))),
+        (StrideMismatch, (Foreign(np.zeros(14, "f4")[::2]), Foreign(np.zeros(7, "f4")))),
+        (ReadOnlyOutput, (Foreign(a), Foreign(read_only))),
+        (WrongDevice, (Foreign(a, (2, 0)), Foreign(c, (2, 0)))),
+        (Overlap, (Foreign(c), Foreign(c))),
+        (NotAnArray, (Foreign(a), "C")),
+    ):
+        for _ in range(2):
+            with pytest.raises(error):
+                binder(*args)
+    assert len(launch.calls) == count
 
 
 def test_out_idx_of_one_output(gemm, launch):

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tile_runtime.abi.adapter import AdapterFacts, HostMemory
 from tile_runtime.abi.signature import Signature
 from tile_runtime.calls import checks
-from tile_runtime.calls.aliases import host_aliases
+from tile_runtime.calls.aliases import Aliases, host_aliases
 from tile_runtime.calls.arguments import arrange, check_signature, defect, only_catalogue
 from tile_runtime.calls.form import Bound, Form, FormKeys, form_of
 from tile_runtime.calls.profiling import ranged, torch_record
@@ -75,12 +75,14 @@ class Binder:
         """The function of each form that was seen, by its key."""
         self._keys = FormKeys(self.signature)
         self._ordered: tuple[tuple[Form, Link], ...] = ()
+        self._crowded = False
         self.call: Call = self.call_by_key
         """Makes a call, given its arguments by position as one tuple: tries the forms seen last, then all others."""
+        self._others: Call = self.call_by_key
         # Outputs are arrays of the arguments' library, and some are renewed by launches: see ``AdapterFacts``.
         plain = all(p.kind != "tensor" or p.storage == p.dtype for p in signature.params)
         self._shares = self._packed and plain and not signature.out_idx and not getattr(self.adapter, "renews", ())
-        self._shared: set[tuple[type, ...]] = set()
+        self._aliases: dict[tuple[type, ...], Aliases | None] = {}
         check_signature(signature)
 
     def __call__(self, *args: Argument, **kwargs: Argument) -> Argument:
@@ -93,23 +95,31 @@ class Binder:
         try:
             call = self.forms[tuple([parts[type(a)](a) for a in args])]
         except (KeyError, AttributeError, RuntimeError):
-            call = self._call_shared
+            call = self._call_unknown
         return call(args)
 
-    def _call_shared(self, args: tuple[Argument, ...]) -> Argument:
-        """Make a call of an unknown form, by that of NumPy aliases if possible."""
-        # NumPy takes capsules as they are, of immutable arrays too: one call with arrays of these types was checked.
+    def _call_unknown(self, args: tuple[Argument, ...]) -> Argument:
+        """Make a call of an unknown form; later ones of its types have NumPy's forms if possible."""
+        result = self.call_checked(args)
         types = tuple(map(type, args))
-        known = self._shares and types in self._shared
-        shared = host_aliases(self.signature, args) if known else None
+        if self._shares and types not in self._aliases:
+            # NumPy takes capsules as they are, of immutable arrays too: a call with these types was checked.
+            self._aliases[types] = found = host_aliases(self.signature, types)
+            if found is not None:
+                self._others = self._call_aliased
+                self._try_ordered()
+        return result
+
+    def _call_aliased(self, args: tuple[Argument, ...]) -> Argument:
+        """Make a call by the form of NumPy's aliases of its arrays, if they have any."""
+        aliases = self._aliases.get(tuple(map(type, args)))
+        shared = None if aliases is None else aliases(args)
         if shared is None:
-            result = self.call_checked(args)
-            self._shared.add(types)
-            return result
+            return self.call_by_key(args)
         parts = self._keys.parts
-        key = tuple([parts[type(a)](a) for a in shared])
-        if key in self.forms:
-            return self.forms[key](shared)
+        call = self.forms.get(tuple([parts[type(a)](a) for a in shared]))
+        if call is not None:
+            return call(shared)
         result = self.call_checked(args)
         with contextlib.suppress(TileError):  # such as strides that only the other library has
             self._checked(shared)
@@ -218,7 +228,8 @@ class Binder:
         """
         ordered = self._ordered
         if self._packed and len(ordered) == _MOST_ORDERED:
-            self.call = self.call_by_key
+            self._crowded = True
+            self._try_ordered()
             return
         # Torch's modes are not part of a key but distinguish forms, so that one form may need two functions.
         if sum(known is form for known, _ in ordered) > 1:
@@ -226,11 +237,14 @@ class Binder:
         record, launch = torch_record(self.signature.name), self._launch_of(form)
         link = telling(form, args, values, launch, self._wrong, packed=self._packed, record=record)
         if link is not None:
-            self._ordered = ordered = (*ordered[1 - _MOST_ORDERED :], (form, link))
-            call: Call = self.call_by_key
-            for _, one in ordered:
-                call = one(call)
-            self.call = call
+            self._ordered = (*ordered[1 - _MOST_ORDERED :], (form, link))
+            self._try_ordered()
+
+    def _try_ordered(self) -> None:
+        call: Call = self._others
+        for _, one in () if self._crowded else self._ordered:
+            call = one(call)
+        self.call = call
 
     def _wrong(self, error: Exception) -> TileError:
         """Return the error for an exception of a launch: invalid arguments have already been refused."""
