@@ -109,6 +109,15 @@ def no_corner():
             T.copy(c, C)  # here
 
 
+def no_corner_of_a_narrow_tensor():
+    @T.prim_func
+    def k(C: T.Tensor((256, 48), "float32")):
+        with T.Kernel(1, threads=64):
+            c = T.alloc_fragment((128, 64), "float32")
+            T.clear(c)
+            T.copy(c, C)  # here
+
+
 def half_a_corner():
     @T.prim_func
     def k(C: T.Tensor((256, 256), "float32")):
@@ -163,6 +172,7 @@ CASES = [
     (lambda: factory(W), "K124", "def k(A", "arrays are arguments of the compiled kernel"),
     (returns_a_parameter, "K132", "# here", "remove the `return`"),
     (no_corner, "K203", "# here", "C[i, j], or a slice: C[0:128, 0:64]"),
+    (no_corner_of_a_narrow_tensor, "K203", "# here", "C[i, j]; elements outside of C read as zero"),
     (
         half_a_corner,
         "K203",

@@ -168,6 +168,9 @@ def _fitting(a: Region, shape_a: tuple[int, ...], b: Region, shape_b: tuple[int,
         if len(wide) == len(shape) == rank and all(x >= y for x, y in zip(wide, shape, strict=True)):
             part = ", ".join(f"0:{extent}" for extent in shape)
             return {"fix": f"give the corner of a tile of shape {shape}, {name}[{corner}], or a slice: {name}[{part}]"}
+        if len(wide) == len(shape) == rank and large.buffer.scope == "global":
+            outside = f"elements outside of {name} read as zero and are not written"
+            return {"fix": f"give the corner of a tile of shape {shape}: {name}[{corner}]; {outside}"}
     return {}
 
 
