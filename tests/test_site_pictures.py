@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 import speed_chart
 from pages import pictures, plots
-from pages.configurations import decoded, write_out
+from pages.configurations import decoded, described, write_out
 from pages.tables import tables_of
 from repository import ROOT
 
@@ -143,6 +143,40 @@ def test_the_text_of_results_stays_as_it_is() -> None:
 def test_names_of_configurations_are_written_out(name: str, words: str) -> None:
     assert decoded(name) == words
     assert write_out(f"| sparse {name} | 3 |\n{name}\n") == f"| sparse {words} | 3 |\n{name}\n"
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (
+            ("linear", "64 x 28672 x 4096", "64x128x64x128x4xbfloat16x2"),
+            ("linear layer", "64 x 28672 x 4096", "64 x 128 x 64, 128 threads, 4 stages, split-K 2"),
+        ),
+        (
+            ("paged_decode", "16 x 32 x 8 x 128 x 64 x 128 x 2048", "2x128"),
+            ("paged decode", "16 sequences of 8,192, 32 heads, 8 of keys", "2 parts, 128 threads"),
+        ),
+        (
+            ("prefill", "1 x 32 x 8 x 16384 x 128", "128x64x256"),
+            ("causal attention", "16,384 positions, 32 heads, 8 of keys, d = 128", "128 x 64, 256 threads"),
+        ),
+        (
+            ("window", "2 x 32 x 8 x 4096 x 128", "128x64x256"),
+            ("window of 1024", "2 x 4,096 positions, 32 heads, 8 of keys, d = 128", "128 x 64, 256 threads"),
+        ),
+        (("another", "8 x 8", "16x16"), ("another", "8 x 8", "16x16")),
+        (("linear", "many", "16x16"), ("linear", "many", "16x16")),
+    ],
+)
+def test_arguments_of_programs_are_written_out(row: tuple[str, ...], words: tuple[str, ...]) -> None:
+    assert described(*row) == words
+    page = "\n".join(["| program | sizes | tiles | ms |", "| - | - | - | - |", f"| {' | '.join(row)} | 1 |", ""])
+    assert f"| {' | '.join(words)} | 1 |" in write_out(page)
+
+
+def test_every_program_of_the_results_is_described() -> None:
+    (day,) = [t for t in tables_of(RESULTS[speed_chart.DAY]) if "library" in t.columns]
+    assert not [row for row in day.rows if described(*row[:3])[0] == row[0] != "softmax"]
 
 
 def test_no_coded_name_is_left_in_tables() -> None:

@@ -16,6 +16,7 @@ from itertools import groupby
 from xml.sax.saxutils import escape
 
 from pages.bars import Bar
+from pages.configurations import write_out
 from pages.plots import PEERS, RESULTS, paired_bars, rate_text
 from pages.tables import tables_of
 from repository import ROOT, report
@@ -24,7 +25,7 @@ CHART = ROOT / "docs" / "speed.svg"
 #: Pages of results, and the headings above their bars.
 PRODUCTS, DAY = "cuda-later-2026-11-26.md", "cuda-day-2026-11-29.md"
 _SIZE = 8192
-_LEFT, _WIDTH, _RIGHT, _ROW, _GAP = 340, 240, 212, 14, 7
+_LEFT, _WIDTH, _RIGHT, _ROW, _GAP = 430, 240, 212, 14, 7
 _STYLE = """\
 .page { fill: #ffffff; } text { fill: #1c2430; font: 12px system-ui, sans-serif; } .head { font-weight: 600; }
 .soft { fill: #5c6876; }
@@ -105,7 +106,8 @@ def product_bars() -> Iterator[Bar]:
 
 def day_bars() -> Iterator[Bar]:
     """Yield the sizes of each program that take longest: tile and its library."""
-    (table,) = [t for t in tables_of((RESULTS / DAY).read_text(encoding="utf-8")) if "library" in t.columns]
+    page = write_out((RESULTS / DAY).read_text(encoding="utf-8"))
+    (table,) = [t for t in tables_of(page) if "library" in t.columns]
     times = [float(ms) for ms in table.column("ms")]
     programs = table.column("program")
     longest = {name: max(ms for ms, of in zip(times, programs, strict=True) if of == name) for name in programs}
@@ -114,7 +116,7 @@ def day_bars() -> Iterator[Bar]:
         at = next(n for n, ms in enumerate(times) if (ms, programs[n]) == (most, name))
         for bar in pairs[2 * at : 2 * at + 2]:
             text = bar.text.rpartition(", ")[0] if bar.ours else bar.text
-            yield Bar(bar.label.replace("_", " "), text, bar.low, bar.high, bar.ours)
+            yield Bar(bar.label, text, bar.low, bar.high, bar.ours)
 
 
 def _bar(bar: Bar, y: int, most: float) -> str:
