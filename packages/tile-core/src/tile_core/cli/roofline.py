@@ -79,8 +79,13 @@ class Rates:
         return self.peaks.get("float32") if "float16" not in self.peaks else None
 
     def cells(self) -> tuple[str, str, str]:
-        """Return operations per second, bytes per second and the share of the peak as texts."""
+        """Return operations per second, bytes per second and the share of the peak as texts.
+
+        More than the peak rate of memory is possible where the tensors fit in a cache.
+        """
         share = "" if self.share is None else f"{self.share:.0%} of {self.limit}"
+        if self.limit == "memory" and (self.share or 0.0) > 1:
+            share += ", cached"
         operations = rate_text(self.operations, "FLOP/s") if self.work.known and self.work.operations else ""
         return operations, rate_text(self.bytes, "B/s"), share
 
