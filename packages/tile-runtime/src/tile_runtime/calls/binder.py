@@ -99,7 +99,7 @@ class Binder:
         return call(args)
 
     def _call_unknown(self, args: tuple[Argument, ...]) -> Argument:
-        """Make a call of an unknown form; later ones of its types have NumPy's forms if possible."""
+        """Make a call of an unknown form, and learn the types of its arguments."""
         result = self.call_checked(args)
         types = tuple(map(type, args))
         if self._shares and types not in self._aliases:
@@ -111,7 +111,7 @@ class Binder:
         return result
 
     def _call_aliased(self, args: tuple[Argument, ...]) -> Argument:
-        """Make a call by the form of NumPy's aliases of its arrays, if they have any."""
+        """Make a call by the form of NumPy aliases of its arrays."""
         aliases = self._aliases.get(tuple(map(type, args)))
         shared = None if aliases is None else aliases(args)
         if shared is None:
