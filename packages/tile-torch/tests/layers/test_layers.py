@@ -153,6 +153,38 @@ def test_operators(kind):
         assert set(found.values()) == {"SUCCESS"}, (operator, found)
 
 
+@pytest.mark.filterwarnings("ignore:Input #0 requires gradient:UserWarning")
+@pytest.mark.parametrize("kind", LAYERS)
+def test_gradcheck(kind):
+    """Operators are linear: differences of a step of 1 are exact where all operands are small integers."""
+    m, k, n = 3, 32, 5
+    x = torch.randint(-4, 5, (m, k - 1)).half().requires_grad_()
+    weight = torch.randint(-4, 5, (n, k)).half()
+    # Of 448, the largest value of float8_e4m3fn, so that the scale of each row is 1.
+    last = torch.full((m, 1), 448.0)
+    if kind is ScaledLinear:
+        calls = [
+            lambda x: scaled.linear(torch.cat([x.float(), last], 1), weight.to(torch.float8_e4m3fn), torch.ones(n))
+        ]
+    elif kind is Linear4bit:
+        codes, scale = four_bits.quantize(torch.cat([weight[:, 1:], torch.full((n, 1), -8.0)], 1), 32, torch.float16)
+        calls = [lambda x: four_bits.linear(torch.cat([x, last.half() / 64], 1), codes, scale, 32)]
+    else:
+        weight *= sparse24.mask24(weight)
+        pair = sparse24.compress(weight)
+        calls = [
+            lambda x: sparse24.linear(torch.cat([x, last.half() / 64], 1), *pair),
+            lambda x: sparse24.train(torch.cat([x, last.half() / 64], 1), weight, *pair),
+        ]
+        given = torch.randint(-4, 5, (m, k)).half()
+        w = weight.clone().requires_grad_()
+        # The pair is that of the weight, so that the step is in the operand of the gradient alone.
+        (found,) = torch.autograd.grad(sparse24.train(given, w, *pair).sum(), w)
+        assert torch.equal(found, torch.ones(n, m).half() @ given)
+    for call in calls:
+        assert torch.autograd.gradcheck(call, (x,), eps=1.0, atol=0, rtol=0, nondet_tol=0)
+
+
 class TestLinear24:
     @pytest.mark.parametrize("shape", [(5, 77), (8, 64), (3, 2)])
     def test_the_mask_is_that_of_prune(self, shape):
