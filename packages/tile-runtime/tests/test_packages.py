@@ -20,7 +20,7 @@ from tile_core.cli.app import run
 from tile_core.errors.cli import BadPackage
 from tile_core.wheels import KernelWheel, PackagedBuild
 from tile_runtime.cpu import processor
-from tile_runtime.errors.artefacts import ArtefactNotRunnable, NewerArtefact, ShapeNotBuilt
+from tile_runtime.errors.artefacts import ArtefactNotRunnable, MissingBackend, NewerArtefact, ShapeNotBuilt
 from tile_runtime.errors.launch import DTypeMismatch, MissingArgument
 
 SHAPES = ((40, 70), (37, 33))
@@ -99,6 +99,28 @@ class TestCalls:
         monkeypatch.setattr(processor, "_features", frozenset)
         with pytest.raises(ArtefactNotRunnable, match=r"U601.*cpu:x86-64-v4: its processor may lack .*cpu:x86-64-v2: "):
             package().scale(array(40, 70), 1.0)
+
+    @pytest.mark.parametrize("absent", [2, 1])
+    def test_a_backend_that_is_not_installed(self, package, absent):
+        """It is named with a remedy if no other build is left, and among the reasons otherwise."""
+
+        def change(folder):
+            index = json.loads((folder / "index.json").read_text())
+            for build in index["kernels"]["scale"]["builds"]:
+                if absent == 2 or build["target"] == "cpu:x86-64-v4":
+                    build.update(target="absent:a1", backend="absent", package="tile-absent")
+            (folder / "index.json").write_text(json.dumps(index))
+
+        a, scale = array(40, 70), package(change).scale
+        if absent == 1:
+            np.testing.assert_array_equal(scale(a, 2.0), a * 2)
+            return
+        with pytest.raises(MissingBackend) as caught:
+            scale(a, 1.0)
+        assert str(caught.value).startswith(
+            "[S605] test_kernels holds a kernel for absent:a1, whose backend 'absent' is not installed"
+        )
+        assert "pip install packages/tile-absent in a checkout of tile" in caught.value.help
 
     def test_arguments_are_checked(self, package):
         scale = package().scale

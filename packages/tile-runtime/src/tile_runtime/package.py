@@ -23,7 +23,7 @@ from typing import Any
 from tile_runtime.abi.signature import Dim, Param, Signature, shape_text, symbols_of
 from tile_runtime.calls.arguments import arrange
 from tile_runtime.calls.arrays import Unreadable, facts_of
-from tile_runtime.errors.artefacts import ArtefactNotRunnable, NewerArtefact, ShapeNotBuilt
+from tile_runtime.errors.artefacts import ArtefactNotRunnable, MissingBackend, NewerArtefact, ShapeNotBuilt
 from tile_runtime.files.artefact import FORMAT
 from tile_runtime.files.loading import artefact_of, kernel_of, refusal_of
 from tile_runtime.loaders import loader
@@ -129,7 +129,7 @@ class PackagedKernel:
         ------
         ShapeNotBuilt
             There is no build for these shapes, and no fallback.
-        ArtefactNotRunnable
+        ArtefactNotRunnable, MissingBackend
             No build for these shapes runs on this machine.
         LaunchError
             K4xx: an argument is refused.
@@ -165,6 +165,10 @@ class PackagedKernel:
             module, _, function = self._fallback.partition(":")
             found = getattr(importlib.import_module(module), function)
             return found
+        if fitting and all(loader(b.backend, b.target) is None for b in fitting):
+            build = fitting[0]
+            package = build.package or build.backend
+            raise MissingBackend(file=self.package, target=build.target, backend=build.backend, package=package)
         if fitting:
             targets = ", ".join(dict.fromkeys(b.target for b in fitting))
             raise ArtefactNotRunnable(file=self.package, target=targets, reason="; ".join(reasons))
@@ -176,7 +180,7 @@ class PackagedKernel:
         """Return a loaded build, or the reason against it."""
         adapter = loader(build.backend, build.target)
         if adapter is None:
-            return f"pip install {build.package or build.backend}"
+            return f"{build.package or build.backend} is not installed"
         if device is not None and device not in adapter.devices:
             return "the arrays are on another device"
         path = self._folder / build.file
