@@ -77,6 +77,13 @@ def test_a_report_of_the_command_line_is_text() -> None:
     assert "kernel for cpu" in printed(outputs)
 
 
+def test_reports_name_cells() -> None:
+    (text,), (page,) = run(KERNEL.format(value=1) + 'print(tile.explain(kernel, "cpu"))', 'tile.explain(kernel, "cpu")')
+    assert "defined at Cell In[2]:2" in text.text
+    assert "defined at Cell In[2]:2" in page.data["text/html"]
+    assert "ipykernel" not in text.text + page.data["text/html"]
+
+
 def test_a_kernel_may_be_redefined() -> None:
     call = 'x = np.zeros((64, 64), "float32")\ntile.compile(kernel, "cpu")(x)\nprint(x.min(), x.max())'
     cells = [KERNEL.format(value=value) + call for value in (1, 2, 1)]

@@ -7,6 +7,7 @@ import functools
 import sys
 import traceback
 from collections.abc import Callable, Iterator
+from pathlib import PurePath
 from types import TracebackType
 from typing import ParamSpec, TypeVar
 
@@ -52,13 +53,18 @@ def rendered(error: TileError) -> list[str]:
     shorten(error)
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     for file in {frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)}:
-        cell = _cell(file)
+        cell = cell_of(file)
         if cell is not None:
             text = text.replace(f'File "{file}", line', f"{cell}, line").replace(file, cell)
     return text.splitlines()
 
 
-def _cell(file: str) -> str | None:
+def short_name(file: str) -> str:
+    """Return the name of a file without its folder, or IPython's name of a cell."""
+    return cell_of(file) or PurePath(file).name
+
+
+def cell_of(file: str) -> str | None:
     """Return IPython's name of a cell; ``None`` for other files."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     named = getattr(getattr(shell, "compile", None), "format_code_name", lambda name: None)(file)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from pathlib import PurePath
 
 from tile_core.layout.base import LayoutMap
 from tile_core.layout.draw import to_svg
@@ -17,6 +16,7 @@ from tile_core.reports.pictures import memory, timeline
 from tile_core.reports.timeline import USE, timeline_of
 from tile_core.simt.pipelining.schedule import Schedule
 from tile_runtime import markup
+from tile_runtime.traces import short_name
 
 _ROWS, _COLUMNS = 16, 32
 """Elements of a layout that a picture shows."""
@@ -117,7 +117,7 @@ def _source(launches: Sequence[Facts]) -> str:
         own, _, number = line.location.rpartition(":")
         if own != file:
             file = own
-            rows.append(f'<div class="file soft">{escape(PurePath(file).name)}</div>')
+            rows.append(f'<div class="file soft">{escape(short_name(file))}</div>')
         beside = "".join(map(_note, dict.fromkeys(notes.get(line.location, ()))))
         rows.append(
             f'<div class="{"noted" if beside else "plain"}"><span class="number">{number}</span>'

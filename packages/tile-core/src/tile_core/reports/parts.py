@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import PurePath
 
 from tile_core.numerics.levels import LEVELS
 from tile_core.records import dataclass
@@ -12,6 +11,7 @@ from tile_core.reports.facts import Facts, OpFacts
 from tile_core.reports.slow import PRODUCTS
 from tile_core.runtime.bench import time_text
 from tile_core.simt.memory.private_arrays import IN_REGISTERS
+from tile_runtime.traces import cell_of, short_name
 
 RIGHT = ("bytes", "time", "offset", "number")
 """Names of columns that are aligned to the right."""
@@ -177,7 +177,7 @@ def _launch_line(facts: Facts) -> str:
     grid = " x ".join(facts.grid) or "none"
     threads = " x ".join(map(str, facts.threads)) or "1"
     order = f", blocks {facts.rasterization}" if facts.rasterization else ""
-    return f"grid {grid}{order}, threads {threads}, defined at {facts.where or 'an unknown location'}"
+    return f"grid {grid}{order}, threads {threads}, defined at {_defined(facts.where)}"
 
 
 def _op_row(op: OpFacts, has_threads: bool) -> tuple[str, str, str, str]:
@@ -195,10 +195,15 @@ def _op_row(op: OpFacts, has_threads: bool) -> tuple[str, str, str, str]:
     return _line(op.location), op.source or op.op, op.variant, "; ".join(why)
 
 
+def _defined(where: str) -> str:
+    file, _, line = where.rpartition(":")
+    return f"{cell_of(file) or file}:{line}" if file else where or "an unknown location"
+
+
 def _line(where: str) -> str:
     """Return file name and line: the folder is in the first lines of the report."""
     file, _, line = where.rpartition(":")
-    return f"{PurePath(file).name}:{line}" if file else where
+    return f"{short_name(file)}:{line}" if file else where
 
 
 def _section(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[Section]:

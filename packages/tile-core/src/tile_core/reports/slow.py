@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from tile_core.passes.performance import Kind, PerformanceNote
 from tile_core.renamed_options import depth_of_caller
+from tile_runtime.traces import short_name
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -109,6 +109,6 @@ def _is_slow(choice: OpChoice) -> bool:
 
 def _fallback(choice: OpChoice) -> PerformanceNote:
     call, selection = choice.call, choice.selection
-    line = "" if call.where is None else f" ({PurePath(call.where.file).name}:{call.where.line})"
+    line = "" if call.where is None else f" ({short_name(call.where.file)}:{call.where.line})"
     reasons = "; ".join(f"{name}: {reason}" for name, reason in selection.rejected) or "no other variant on this target"
     return PerformanceNote("fallback", f"{call.name}{line} uses the fallback {selection.variant.name}; {reasons}")
