@@ -10,7 +10,7 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 from tile_core.errors import TileError
-from tile_core.reports.idle import IdleKernel, unused_parameters
+from tile_core.reports.idle import IdleKernel, UnusedParameter, unused_parameters
 from tile_runtime.errors.guess import nearest
 
 W = np.ones(64, "float32")
@@ -259,6 +259,22 @@ def test_a_kernel_without_an_effect_is_warned_about(function, warned):
     assert all("writes none of its parameters" in text and "test_intentions.py" in text for text in found)
 
 
-@pytest.mark.parametrize(("function", "names"), [(nothing, []), (unused, ["A", "n"]), (prints, []), (sized, [])])
+def kept(_A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
+    with T.Kernel(1, threads=64):
+        T.clear(B)
+
+
+@pytest.mark.parametrize(
+    ("function", "names"), [(nothing, []), (unused, ["A", "n"]), (prints, []), (sized, []), (kept, [])]
+)
 def test_unused_parameters_are_found(function, names):
-    assert unused_parameters(T.prim_func(function)) == names
+    program = T.prim_func(function)
+    assert unused_parameters(program) == names
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", IdleKernel)
+        tile.compile(program, "cpu")
+    found = [str(w.message) for w in caught if w.category is UnusedParameter]
+    assert len(found) == len(names)
+    for name, text in zip(names, found, strict=True):
+        assert f"does not use its parameter {name}" in text
+        assert "test_intentions.py" in text

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tile_core.abi.signature import Param
-from tile_core.cli.console import show_warning, waiting
+from tile_core.cli.console import waiting
 from tile_core.compat.types import Argument
 from tile_core.dtypes import dtype
 from tile_core.errors.cli import TargetWithoutDevice
@@ -87,12 +87,9 @@ def prepare(
     import tile_core as tile
     from tile_core.cli.source import find
     from tile_core.plugins.manager import installed
-    from tile_core.reports.idle import unused_parameters
 
     found = find(file, arguments, keep_rest=True)
     chosen = options or found.options_for(installed().resolve_target(target))
-    for name in unused_parameters(found.program):
-        show_warning(f"{found.program.name} ({found.program.where}) does not use its parameter {name}")
     with waiting("compiling"):
         kernel = tile.compile(found.program, target, out_idx=found.out_idx, options=chosen, runtime=runtime)
     return Prepared(kernel, found.program, found.rest or {})

@@ -20,17 +20,28 @@ class IdleKernel(UserWarning):
     """A kernel writes none of its parameters."""
 
 
+class UnusedParameter(IdleKernel):
+    """A kernel does not use one of its parameters."""
+
+
 def warn_idle(program: Program, signature: Signature) -> None:
-    """Warn about a kernel that writes no parameter and prints nothing."""
+    """Warn about a kernel without an effect, and about parameters without a use."""
+    where = f" ({program.where})" if program.where is not None else ""
     shown = any(getattr(call.op, "name", "") in _SHOWING for call in collect(program.func.body, ir.Call))
     if not shown and not any(p.writes for p in signature.params):
-        where = f" ({program.where})" if program.where is not None else ""
         text = "writes none of its parameters, so that a call has no effect: assign to an element, or T.copy to it"
         warnings.warn(IdleKernel(f"{program.name}{where} {text}"), stacklevel=depth_of_caller())
+    for name in unused_parameters(program):
+        text = f"does not use its parameter {name}: remove it, or name it _{name} if that is meant"
+        warnings.warn(UnusedParameter(f"{program.name}{where} {text}"), stacklevel=depth_of_caller())
 
 
 def unused_parameters(program: Program) -> list[str]:
-    """Return the parameters that a kernel does not use, not even for a size."""
+    """Return the parameters that a kernel does not use, but for names such as ``_A``.
+
+    A parameter whose size is a symbol is used.
+    """
     used = {str(v.name) for v in tirx.analysis.undefined_vars(program.func.body, [])}
     params = zip(program.params, program.func.params, strict=True)
-    return [p.name for p, v in params if str(v.name) not in used and all(isinstance(d, int) for d in p.shape)]
+    unused = [p for p, v in params if str(v.name) not in used and all(isinstance(d, int) for d in p.shape)]
+    return [p.name for p in unused if not p.name.startswith("_")]
