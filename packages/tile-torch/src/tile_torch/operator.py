@@ -131,7 +131,7 @@ class Operator:
             self.name, lambda info, dims, *args: self._batched(self.default, info, dims, *args), lib=library
         )
         if autocast is not None:
-            for device in filter(torch.amp.is_autocast_available, TARGETS):
+            for device in filter(_has_autocast, TARGETS):
                 torch.library.register_autocast(self.name, device, autocast, lib=library)
         self._formula = refusing(self.name)
         # A launch that writes in place refuses to lose gradients.
@@ -286,6 +286,11 @@ class Operator:
 
     def _refused(self, transform: str, reason: str, advice: str) -> TransformRefused:
         return TransformRefused(operator=self.name, transform=transform, reason=reason, advice=advice)
+
+
+def _has_autocast(device: str) -> bool:
+    # Builds without MPS may refuse a policy for it.
+    return torch.amp.is_autocast_available(device) and (device != "mps" or torch.backends.mps.is_built())
 
 
 def _has_tangent(value: Any) -> bool:

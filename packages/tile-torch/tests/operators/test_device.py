@@ -33,6 +33,11 @@ def inputs(*arguments, requires_grad=False, **named):
     return tuple(t.cuda().requires_grad_(requires_grad) for t in programs.inputs(*arguments, **named))
 
 
+def near(found, expected):
+    """Compare sums over rows, whose order differs."""
+    close(found, expected, rtol=1e-4, atol=1e-3)
+
+
 def gradients(call, arguments):
     return torch.autograd.grad(call(*arguments).sin().sum(), arguments)
 
@@ -44,7 +49,7 @@ def test_results_and_gradients(f, m):
         result = call(*plain)
         assert result.device == plain[0].device
         close(result, programs.reference(*plain))
-        close(gradients(call, graded), gradients(programs.reference, graded))
+        near(gradients(call, graded), gradients(programs.reference, graded))
 
 
 def test_checks_of_torch():
@@ -113,7 +118,7 @@ class TestStreams:
                 arguments[0].mul_(-0.5)
             found = gradients(f, arguments)
         torch.cuda.current_stream().wait_stream(stream)
-        close(found, gradients(programs.reference, arguments))
+        near(found, gradients(programs.reference, arguments))
 
 
 class TestGraphs:
@@ -142,7 +147,7 @@ class TestGraphs:
                 result.fill_(float("nan"))
             graph.replay()
             y = programs.reference(programs.reference(x, w), w)
-            close(found, (y.detach(), *torch.autograd.grad(y.sin().sum(), (x, w))))
+            near(found, (y.detach(), *torch.autograd.grad(y.sin().sum(), (x, w))))
 
     def test_make_graphed_callables(self, f):
         class Layer(torch.nn.Module):
@@ -171,7 +176,7 @@ class TestGraphs:
             torch.compiler.cudagraph_mark_step_begin()
             arguments = inputs(37, requires_grad=True)
             found = [g.clone() for g in torch.autograd.grad(compiled(*arguments), arguments)]
-            close(found, list(torch.autograd.grad(loss(*arguments), arguments)))
+            near(found, list(torch.autograd.grad(loss(*arguments), arguments)))
 
 
 class TestAutocast:
