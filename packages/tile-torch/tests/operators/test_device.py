@@ -34,7 +34,7 @@ def inputs(*arguments, requires_grad=False, **named):
 
 
 def near(found, expected):
-    """Compare sums over rows, whose order differs."""
+    """Compare reductions over rows, whose order differs."""
     close(found, expected, rtol=1e-4, atol=1e-3)
 
 
