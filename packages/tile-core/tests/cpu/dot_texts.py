@@ -10,17 +10,19 @@ from typing import Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.cpu.build import build
-from tile_core.cpu.dots import DOTS, dot_of
+from tile_core.cpu.dots import DOTS, TILES, products_of, tiles_of
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_dots import micro_dots
+from tile_core.cpu.micro_tiles import micro_tiles
 from tile_core.cpu.tile2d import Tile2D
 from tile_core.passes.legalize_floats import legalize_floats
 
 X86, ARM = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"
-#: A processor for each row of DOTS.
+#: A processor for each row of DOTS and TILES.
 PROCESSORS = (
     ("znver4", X86), ("icelake-server", X86), ("arrowlake", X86),
     ("arrowlake", X86), ("alderlake", X86), ("neoverse-n1", ARM), ("neoverse-n1", ARM), ("neoverse-v2", ARM),
+    *[("sapphirerapids", X86)] * len(TILES),
 )  # fmt: skip
 
 
@@ -30,7 +32,8 @@ def product(types: tuple[str, str, str], isa: Isa, m: int, n: int, k: int, flipp
     for name, shape, dtype in zip("ABC", ((m, k), (n, k) if flipped else (k, n), (m, n)), types, strict=True):
         buffer = tirx.decl_buffer(shape, dtype, name, layout=None, data_alignment=1)
         tiles.append(Tile2D(buffer, (), 0, 0, flipped and name == "B", dtype))
-    body = micro_dots(*tiles, m, n, k, isa=isa, clear=True)
+    kernel = micro_dots if tiles_of(isa, *types) is None else micro_tiles
+    body = kernel(*tiles, m, n, k, isa=isa, clear=True)
     func = tirx.PrimFunc([t.buffer for t in tiles], body).with_attr("tirx.noalias", True)
     return legalize_floats(func, frozenset({"float32", "float16"}))
 
@@ -39,10 +42,10 @@ def main() -> None:
     """Print the instructions of each processor."""
     found = []
     whole = Isa.target
-    for dot, (name, triple) in zip(DOTS, PROCESSORS, strict=True):
+    for dot, (name, triple) in zip((*DOTS, *TILES), PROCESSORS, strict=True):
         Isa.target = lambda self, triple=triple: {**whole(self), "mtriple": triple}
         isa = Isa.for_cpu(name, triple)
-        chosen = dot_of(isa, *dot.types)
+        chosen = products_of(isa, *dot.types)
         assert chosen is not None
         assert chosen.dot == dot, (dot, chosen)
         for flipped, k in ((False, 23), (True, 148)):

@@ -1,4 +1,4 @@
-"""Products by dot-product instructions: exact at awkward sizes, for tiny numbers, in place and on other processors."""
+"""Products by dot-product and tile instructions: awkward sizes, tiny numbers, in place and on other processors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import json
 import random
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,20 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 from tile_core.compat.tvm import tvm
+from tile_core.cpu import target as cpu_target
 from tile_core.cpu.build import build
-from tile_core.cpu.dots import DOTS, dot_of
-from tile_core.cpu.isa import detect, features_of, without
+from tile_core.cpu.dots import DOTS, TILES, dot_of, tiles_of
+from tile_core.cpu.isa import MATRICES, Isa, detect, features_of, without
 from tile_core.cpu.micro_dots import micro_dots
+from tile_core.cpu.micro_tiles import micro_tiles
 from tile_core.cpu.runtime.host import HostAdapter
+from tile_core.plugins.manager import installed_again
 from tile_core.testing.fuzz import fuzz
 from tile_core.testing.run import Session
 from tile_core.testing.tables import cases
+from tile_runtime.abi.adapter import Built
+from tile_runtime.cpu import processor
+from tile_runtime.cpu.loader import KIND, NEEDS, make
 
 pytestmark = pytest.mark.sweep(0.25)
 
@@ -36,13 +43,26 @@ assert _spec.loader is not None
 dot_texts = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(dot_texts)
 
-NAME = "cpu.gemm.dot"
+NAMES = {"dots": "cpu.gemm.dot", "tiles": "cpu.gemm.tiles"}
+HAS_TILES = MATRICES.issubset(detect().features)
+WITHOUT_TILES = replace(detect(), features=tuple(sorted({*detect().features} - MATRICES)))
 TYPES = (
     ("bfloat16", "bfloat16", "float32"), ("bfloat16", "bfloat16", "bfloat16"), ("bfloat16", "bfloat16", "float16"),
     ("int8", "int8", "int32"), ("uint8", "int8", "int32"), ("int8", "uint8", "int32"), ("uint8", "uint8", "int32"),
     ("uint8", "uint8", "uint32"), ("int8", "int8", "uint32"),
 )  # fmt: skip
 FLIPS = [*itertools.product((False, True), repeat=2)]
+
+
+@pytest.fixture(autouse=True, params=["dots", "tiles"] if HAS_TILES else ["dots"])
+def kind(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The kind of instructions: a processor with tiles also runs as one without."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "dots":
+            patch.setattr(cpu_target, "_isa", lambda arch: WITHOUT_TILES)
+        installed_again()  # whose variants are those of a processor
+        yield str(request.param)
+    installed_again()
 
 
 @pytest.fixture
@@ -137,8 +157,16 @@ def test_narrow_results_are_rounded_after_each_step() -> None:
     assert (c.astype("float32") == 8192).all()
 
 
-def chosen(types: tuple[str, str, str]) -> bool:
-    return dot_of(detect(), *types) is not None
+def isa() -> Isa:
+    """Return the processor that kernels are compiled for."""
+    return cpu_target._isa(detect().mcpu)
+
+
+def chosen(types: tuple[str, str, str]) -> str:
+    """Return the kind of the best instruction that this processor has; empty without one."""
+    if tiles_of(isa(), *types) is not None:
+        return "tiles"
+    return "dots" if dot_of(isa(), *types) is not None else ""
 
 
 def run(program: Any, types: tuple[str, str, str], *arrays: Any, **options: Any) -> str:
@@ -146,7 +174,9 @@ def run(program: Any, types: tuple[str, str, str], *arrays: Any, **options: Any)
     kernel = tile.compile(program, target="cpu", options=options)
     kernel(*arrays)
     report = str(kernel.explain())
-    assert (f"{NAME} " in report and "cpu.gemm.packed " not in report) == chosen(types), report
+    # Where there are several, the first ones were rejected.
+    found = [name for name in ("cpu.gemm.packed", "cpu.gemm.dot", "cpu.gemm.tiles") if f"{name} " in report]
+    assert found[0] == NAMES.get(chosen(types), "cpu.gemm.packed"), report
     return report
 
 
@@ -189,7 +219,7 @@ def test_operands_read_in_place(dtype: str, flips: tuple[bool, bool], seed: int)
     c = np.full((m, n), 77, acc)
     types = (dtype, dtype, acc)
     report = run(tiled(m, n, k, dtype, flips, block), types, a, b, c)
-    assert ("in place" in report) == chosen(types)
+    assert ("in place" in report) == (chosen(types) != "")
     np.testing.assert_array_equal(c, product(a, b, flips).astype(acc), err_msg=str((m, n, k, block)))
 
 
@@ -244,7 +274,8 @@ def test_negative_zero_totals(k: int, flips: tuple[bool, bool]) -> None:
     c = np.full((5, 16), -0.0, "float32")
     types = ("bfloat16", "bfloat16", "float32")
     run(whole(5, 16, k, types, flips), types, a, b, c, 0)
-    assert np.signbit(c).all()
+    # Totals of tiles begin at +0.
+    assert np.signbit(c).all() == (chosen(types) != "tiles")
     run(whole(5, 16, k, types, flips, True), types, a, b, c, 0)
     assert not np.signbit(c).any()
 
@@ -256,15 +287,15 @@ def test_strict_products_add_in_order() -> None:
 
 
 def test_level_fast_needs_no_check() -> None:
-    isa = detect()
-    found = dot_of(isa, "bfloat16", "bfloat16", "float32", flush=True)
-    assert found is None or not found.checked
+    for choose in (dot_of, tiles_of):
+        found = choose(isa(), "bfloat16", "bfloat16", "float32", flush=True)
+        assert found is None or not found.checked
 
 
 def test_a_module_without_the_instruction_computes_the_same(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """``build`` disables features for some forms; a dot product that needs one becomes float32."""
     types = ("bfloat16", "bfloat16", "float32")
-    if not chosen(types):
+    if chosen(types) != "dots":
         pytest.skip("no such instruction here")
     rng = np.random.default_rng(seed)
     a, b = values((8, 37), "bfloat16", rng), values((37, 48), "bfloat16", rng)
@@ -276,12 +307,60 @@ def test_a_module_without_the_instruction_computes_the_same(monkeypatch: pytest.
 
     monkeypatch.setattr(HostAdapter, "load", load)
     tile.compile(whole(8, 48, 37, types, (False, False), True), target="cpu")
-    for isa, count in ((detect(), True), (without(detect(), ["-avx512bw"]), False)):
-        module = build(kept[0], isa)
+    for one, count in ((detect(), True), (without(detect(), ["-avx512bw"]), False)):
+        module = build(kept[0], one)
         assert ("vdpbf16ps" in module.inspect_source("asm")) == count
         c = np.full((8, 48), 5, "float32")
         module["main"](*(tvm.runtime.tensor(x.view("uint16")) for x in (a, b)), found := tvm.runtime.tensor(c), 0)
         np.testing.assert_array_equal(found.numpy(), product(a, b, (False, False)).astype("float32"))
+
+
+@pytest.mark.skipif(not HAS_TILES, reason="no tile instructions here")
+def test_tile_registers_are_released() -> None:
+    module = build(dot_texts.product(TYPES[3], detect(), 33, 65, 70), detect())
+    text = module.inspect_source("asm")
+    assert text.count("\tldtilecfg\t") == text.count("\ttilerelease") == 1
+
+
+@pytest.mark.parametrize("refused", ["system", "flags"])
+def test_a_process_without_permission_uses_no_tiles(refused: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = processor._features()
+    if refused == "flags":
+        off = {name for name in shown if name.startswith("amx")}
+        monkeypatch.setattr(processor, "_features", lambda: shown - off)
+    else:
+        monkeypatch.setattr(processor, "_permitted", lambda: False)
+    found = detect.__wrapped__()
+    assert not MATRICES & {*found.features}
+    assert tiles_of(found, *TYPES[3]) is None
+    assert "amx" not in " ".join(found.mattr)
+    needs = {NEEDS: "amx-tile amx-int8"}
+    refusal = make("cpu").refuses(Built("library", KIND, b"", make("cpu").platform, needs))
+    assert refusal == "its processor may lack amx-int8, amx-tile"
+
+
+@pytest.mark.skipif(not HAS_TILES, reason="no tile instructions here")
+def test_kernels_with_tiles_are_refused_without_them(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = whole(8, 16, 32, TYPES[3], (False, False))
+    c = np.zeros((8, 16), "int32")
+    arrays = values((8, 32), "int8", np.random.default_rng(0)), values((32, 16), "int8", np.random.default_rng(1)), c, 0
+    monkeypatch.setattr(processor, "_permitted", lambda: False)
+    kernel = tile.compile(program, target="cpu")
+    if kind == "dots":
+        kernel(*arrays)
+    else:
+        with pytest.raises(tile.TileError, match="amx-int8, amx-tile"):
+            kernel(*arrays)
+
+
+@pytest.mark.skipif(not HAS_TILES, reason="no tile instructions here")
+def test_exports_state_the_tile_instructions(kind: str) -> None:
+    kernel = tile.compile(whole(8, 16, 32, TYPES[3], (False, False)), target="cpu")
+    text = HostAdapter(kernel.context.target).exported(kernel.lowered, {})
+    assert text is not None
+    assert text.built is not None
+    needs = str(text.built.facts[NEEDS]).split()
+    assert {"amx-int8", "amx-tile"}.issubset(needs) == (kind == "tiles")
 
 
 def test_machine_code_of_each_instruction() -> None:
@@ -289,8 +368,8 @@ def test_machine_code_of_each_instruction() -> None:
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    assert [name for _, name, *_ in found] == [dot.name for dot in DOTS for _ in range(2)]
-    assert all(count >= 8 for *_, count in found), found
+    assert [name for _, name, *_ in found] == [dot.name for dot in (*DOTS, *TILES) for _ in range(2)]
+    assert all(count >= 4 for *_, count in found), found
 
 
 @pytest.mark.sweep(2)
@@ -304,37 +383,42 @@ def test_vectors_of_other_processors(
     whole = next(dot for dot in DOTS if "avx512vnni" in dot.features)
     short = replace(whole, vector_bits=bits, intrinsic=whole.intrinsic.replace(".512", f".{bits}"))
     monkeypatch.setattr("tile_core.cpu.dots.DOTS", (short,))
-    isa = replace(detect(), vector_bits=bits, registers=4096 // bits, features=("avx512vnni",))
+    processor = replace(detect(), vector_bits=bits, registers=4096 // bits, features=("avx512vnni",))
     choose, rng = random.Random(seed), np.random.default_rng(seed)
     m, n, k = choose.choice([5, 12, 15]), choose.choice([16, 21]), choose.choice([32, 68, 2052])
     a, b = values((m, k), types[0], rng), values((n, k), types[1], rng)
     c = np.full((m, n), 77, types[2])
-    module = build(dot_texts.product(types, isa, m, n, k, flipped=True), isa)
+    module = build(dot_texts.product(types, processor, m, n, k, flipped=True), processor)
     module["main"](tvm.runtime.tensor(a), tvm.runtime.tensor(b), found := tvm.runtime.tensor(c))
     np.testing.assert_array_equal(found.numpy(), product(a, b, (False, True)).astype(types[2]), err_msg=str((m, n, k)))
 
 
 @pytest.fixture
 def multiplied(monkeypatch: pytest.MonkeyPatch) -> set[tuple[str, str]]:
-    """Return the types of the products by dot products from here on."""
+    """Return the types of the products by such instructions from here on."""
     found: set[tuple[str, str]] = set()
 
-    def recorded(a: Any, b: Any, *rest: Any, **options: Any) -> Any:
-        found.add((a.dtype, b.dtype))
-        return micro_dots(a, b, *rest, **options)
+    def recording(product: Any) -> Any:
+        def recorded(a: Any, b: Any, *rest: Any, **options: Any) -> Any:
+            found.add((a.dtype, b.dtype))
+            return product(a, b, *rest, **options)
 
-    monkeypatch.setattr("tile_core.cpu.ops.gemm.micro_dots", recorded)
+        return recorded
+
+    for product in (micro_dots, micro_tiles):
+        monkeypatch.setattr(f"tile_core.cpu.ops.gemm.{product.__name__}", recording(product))
     return found
 
 
 @pytest.mark.sweep(1)
-@pytest.mark.skipif(not chosen(TYPES[0]) or not chosen(TYPES[3]), reason="no such instructions here")
+@pytest.mark.skipif(not chosen(TYPES[3]), reason="no such instructions here")
 def test_the_conformance_suite_reaches_dot_products(multiplied: set[tuple[str, str]]) -> None:
     session = Session(options={"numerics": "standard"})
-    for types in ("bfloat16-bfloat16-float32", "int8-int8-int32", "uint8-int8-int32"):
-        case = next(c for c in cases() if c.unit.name.startswith(f"tall-{types}"))
+    types = [t for t in (TYPES[0], TYPES[3], TYPES[4]) if chosen(t)]
+    for row in types:
+        case = next(c for c in cases() if c.unit.name.startswith(f"tall-{'-'.join(row)}"))
         assert session.run(case).kind == "right"
-    assert multiplied == {("bfloat16", "bfloat16"), ("int8", "int8"), ("uint8", "int8")}
+    assert multiplied == {row[:2] for row in types}
 
 
 @pytest.mark.sweep(0.5)

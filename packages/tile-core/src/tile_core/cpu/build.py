@@ -18,6 +18,7 @@ from tile_core.cpu.heap import use_heap
 from tile_core.cpu.intrinsics import lower_intrinsics
 from tile_core.cpu.isa import Isa, without
 from tile_core.cpu.long_code import cut_long_code
+from tile_core.cpu.micro_tiles import tile_features
 from tile_core.cpu.products import reveal_products
 from tile_core.cpu.ramps import restore_ramps
 from tile_core.cpu.spill import spill, spill_bindings
@@ -92,6 +93,7 @@ def unsound(text: str, isa: Isa) -> tuple[str, ...]:
 
 
 def _built(func: Expr, isa: Isa, canonicalize: bool, steps: list[tuple[str, float]] | None, plain: bool) -> Any:
+    isa = without(isa, (f"+{feature}" for feature in tile_features(func.body)))
     described = {**isa.target(), **_effort(statements_of(func.body))}
     target = tvm.target.Target(described, host=described)
     try:

@@ -1,7 +1,8 @@
 """Dot-product instructions of CPUs, as data: each adds groups of narrow products to 32-bit lanes.
 
-Operands are vectors of 32-bit *words*: elements of ``group`` consecutive values of k. Instructions that LLVM names have
-a text in LLVM's language, which ``build`` links into a module that calls them. The text is inlined.
+Operands are vectors, or tiles of rows, of 32-bit *words*: elements of ``group`` consecutive values of k. Instructions
+of vectors that LLVM names have a text in LLVM's language, which ``build`` links into a module that calls them. The text
+is inlined.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.records import dataclass
 
-__all__ = ["DOTS", "Dot", "Products", "dot_of", "imported"]
+__all__ = ["DOTS", "TILES", "Dot", "Products", "dot_of", "imported", "products_of", "tiles_of"]
 
 _PREFIX = "tile_dot_"
 _EXTERN = "tirx.call_pure_extern"
@@ -36,7 +37,7 @@ class Dot:
     features
         LLVM's features, all of which it needs.
     vector_bits
-        Bits of each operand.
+        Bits of each operand, or of a row of each.
     types
         Types of the elements of its two operands, and of its accumulators.
     intrinsic
@@ -135,7 +136,8 @@ class Products:
     def note(self) -> str:
         """The instruction, for ``explain``."""
         extra = ", A with flipped signs" if self.offset else ", float32 for tiny elements" if self.checked else ""
-        return f"{self.dot.name} of {self.dot.vector_bits} bits{extra}"
+        size = "tiles" if self.dot in TILES else f"{self.dot.vector_bits} bits"
+        return f"{self.dot.name} of {size}{extra}"
 
 
 def dot_of(isa: Isa, a: str, b: str, c: str, *, flush: bool = False) -> Products | None:
@@ -148,10 +150,7 @@ def dot_of(isa: Isa, a: str, b: str, c: str, *, flush: bool = False) -> Products
     flush
         Whether subnormal numbers may count as zero.
     """
-    acc = {"uint32": "int32", "bfloat16": "float32", "float16": "float32"}.get(c, c)
-    have = [
-        d for d in DOTS if d.vector_bits == isa.vector_bits and d.features.issubset(isa.features) and d.types[2] == acc
-    ]
+    have = _available(DOTS, isa, c)
     found = {d.types[:2]: d for d in reversed(have)}
     if (a, b) in found:
         dot = found[a, b]
@@ -164,6 +163,24 @@ def dot_of(isa: Isa, a: str, b: str, c: str, *, flush: bool = False) -> Products
     return Products(found[b, other], swapped=True, offset=True) if (b, other) in found else None
 
 
+def tiles_of(isa: Isa, a: str, b: str, c: str, *, flush: bool = False) -> Products | None:
+    """Return the same of the instructions that multiply tiles."""
+    found = next((d for d in _available(TILES, isa, c) if d.types[:2] == (a, b)), None)
+    return None if found is None else Products(found, checked=found.flushes and not flush)
+
+
+def products_of(isa: Isa, a: str, b: str, c: str) -> Products | None:
+    """Return the best instruction of either kind."""
+    return tiles_of(isa, a, b, c) or dot_of(isa, a, b, c)
+
+
+def _available(table: tuple[Dot, ...], isa: Isa, c: str) -> list[Dot]:
+    acc = {"uint32": "int32", "bfloat16": "float32", "float16": "float32"}.get(c, c)
+    return [
+        d for d in table if d.vector_bits == isa.vector_bits and d.features.issubset(isa.features) and d.types[2] == acc
+    ]
+
+
 def imported(body: Stmt, isa: Isa) -> Stmt:
     """Return the statement with the texts of the instructions that it calls."""
     if not (names := _called(body)):
@@ -171,18 +188,20 @@ def imported(body: Stmt, isa: Isa) -> Stmt:
     # An exact function replaces an instruction whose features were disabled.
     texts = [
         text
-        for dot in DOTS
+        for dot in (*DOTS, *TILES)
         if names & {dot.symbol, f"{dot.symbol}_exact"}
-        for text in _texts(dot, available=not any(f"-{off}" in isa.mattr for off in _without(dot)))
+        for text in _texts(dot, names, available=not any(f"-{off}" in isa.mattr for off in _without(dot)))
     ]
     text = ir.StringImm("\n".join(texts))
     return nodes.mark(IMPORTED, 0, body, value=text)
 
 
-def _texts(dot: Dot, *, available: bool) -> list[str]:
+def _texts(dot: Dot, names: set[str], *, available: bool) -> list[str]:
     if not dot.flushes:
         return [dot.text(exact=False)]
     exact = dot.text(exact=True)
+    if dot.symbol not in names:
+        return [exact]
     if available:
         return [dot.text(exact=False), exact]
     return [exact, exact.partition("\n")[2].replace(f"@{_PREFIX}{dot.symbol}_exact", f"@{_PREFIX}{dot.symbol}")]
@@ -224,4 +243,12 @@ DOTS = _rows(
     ("sdot", "dotprod", 128, _SS, "aarch64.neon.sdot.v4i32.v16i8"),
     ("udot", "dotprod", 128, _UU, "aarch64.neon.udot.v4i32.v16i8"),
     ("usdot", "i8mm", 128, _US, "aarch64.neon.usdot.v4i32.v16i8"),
+)
+#: Those that multiply a tile of up to 16 rows of A by one of 16 columns of B, each of up to 16 words of k.
+TILES = _rows(
+    ("tdpbf16ps", "amx-tile amx-bf16", 512, _BF16, "x86.tdpbf16ps"),
+    ("tdpbssd", "amx-tile amx-int8", 512, _SS, "x86.tdpbssd"),
+    ("tdpbuud", "amx-tile amx-int8", 512, _UU, "x86.tdpbuud"),
+    ("tdpbusd", "amx-tile amx-int8", 512, _US, "x86.tdpbusd"),
+    ("tdpbsud", "amx-tile amx-int8", 512, ("int8", "uint8", "int32"), "x86.tdpbsud"),
 )

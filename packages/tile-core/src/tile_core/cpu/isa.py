@@ -100,7 +100,9 @@ def detect() -> Isa:
     host = str(tvm.target.codegen.llvm_get_system_cpu())
     off = hidden_here(host)
     isa = without(Isa.from_features(host, features_of(host).difference(off)), (f"-{f}" for f in off))
-    return replace(isa, features=tuple(f for f in isa.features if f not in lacking(isa.features)))
+    # A virtual machine may have tile registers and the number of a processor without them.
+    named = MATRICES.union(isa.features) if isa.name == "avx512" else frozenset(isa.features)
+    return replace(isa, features=tuple(sorted(named.difference(lacking(named)))))
 
 
 @functools.lru_cache(maxsize=256)
@@ -116,8 +118,10 @@ def hidden_here(host: str) -> list[str]:
     return hidden([f for f in features_of(host) if INSTRUCTIONS.fullmatch(f)])
 
 
-#: LLVM's features of the instructions in ``dots``.
-PRODUCTS = frozenset({"avx512bf16", "sse4a", "avx512vnni", "avxvnni", "avxvnniint8", "dotprod", "i8mm"})
+#: LLVM's features of the instructions in ``dots``: those with tile registers, and all. LLVM uses none with tile
+#: registers by itself.
+MATRICES = frozenset({"amx-tile", "amx-bf16", "amx-int8"})
+PRODUCTS = MATRICES | {"avx512bf16", "sse4a", "avx512vnni", "avxvnni", "avxvnniint8", "dotprod", "i8mm"}
 #: Features whose instructions LLVM uses in code that does not name them; the others are tuning, or intrinsics only.
 INSTRUCTIONS = re.compile(
     r"cmov|cx16|sahf|s?sse[\d.]*a?|avx.*|fma4?|xop|f16c|bmi2?|tbm|lzcnt|popcnt|movbe|adx|gfni|vaes|vpclmulqdq"

@@ -20,6 +20,7 @@ from tile_core.compat.types import Expr, Var
 from tile_core.cpu.attributes import CODED
 from tile_core.cpu.build import ENTRY, build
 from tile_core.cpu.isa import Isa
+from tile_core.cpu.micro_tiles import tile_features
 from tile_core.cpu.pipeline import on_a_device
 from tile_core.cpu.processors import needed
 from tile_core.errors.setup import NoToolchain
@@ -51,7 +52,10 @@ def library_text(func: Expr, isa: Isa, symbols: Mapping[str, Var], target: str) 
     module = build(plain, isa, plain=True)
     coded = {int(str(i)): str(d) for i, d in (func.attrs.get(CODED) or {}).items()}
     params = tuple(_fact(n, p, coded.get(i)) for i, (n, p) in enumerate(zip(names, plain.params, strict=True)))
-    facts: dict[str, bool | str] = {NEEDS: " ".join(needed(isa)), ENDLESS: bool(collect(func.body, tirx.While))}
+    facts: dict[str, bool | str] = {
+        NEEDS: " ".join([*needed(isa), *tile_features(func.body)]),
+        ENDLESS: bool(collect(func.body, tirx.While)),
+    }
     built = Built(LibraryAdapter.name, KIND, _linked(module, target), LibraryAdapter.platform, facts)
     return KernelText(str(func.script()), LaunchFacts(ENTRY, params, (1, 1, 1), (1, 1, 1)), built=built)
 

@@ -12,9 +12,10 @@ from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.cpu.attributes import INSIDE
-from tile_core.cpu.dots import dot_of
+from tile_core.cpu.dots import TILES, products_of
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_dots import depth_of
+from tile_core.cpu.micro_tiles import TILE_DEPTH
 from tile_core.ir import nodes
 from tile_core.ir.attributes import TRANSPOSE_A, TRANSPOSE_B
 from tile_core.ir.visit import StmtRewriter, collect, replace_for, substitute
@@ -84,7 +85,7 @@ class _MergeSteps(StmtRewriter):
         """Return the iterations of one product: one if their operands are not adjacent."""
         call = OpCall.decode(product)
         a, b, c, clear = call.args
-        products = dot_of(self.isa, a.dtype, b.dtype, c.dtype)
+        products = products_of(self.isa, a.dtype, b.dtype, c.dtype)
         # Narrow results are rounded after each step.
         exact = products is not None and accumulator(c.dtype) == c.dtype
         if products is None or not exact or nodes.as_int(clear) != 0 or any(uses(m, var) for m in _exprs(c.mins)):
@@ -93,6 +94,8 @@ class _MergeSteps(StmtRewriter):
             others = [m for d, m in enumerate(view.mins) if d != len(view.mins) + axis]
             if any(uses(m, var) for m in _exprs(others)) or not _advances(view.mins[axis], var, view.extents[axis]):
                 return 1
+        if products.dot in TILES:
+            return TILE_DEPTH * products.dot.group // a.extents[_depths(call)[0]]
         along = not bool(call.attrs[TRANSPOSE_A]) and bool(call.attrs[TRANSPOSE_B])
         return depth_of(c.extents[-2], along) * products.dot.group // a.extents[_depths(call)[0]]
 

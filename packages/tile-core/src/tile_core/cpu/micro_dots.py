@@ -24,7 +24,7 @@ from tile_core.cpu.tile2d import Tile2D, bits_of, cast, loop, plus, ramp, sequen
 from tile_core.cpu.words import WORD, least_magnitude, load_words, pack_rows, pack_strip, panel
 from tile_core.records import dataclass
 
-__all__ = ["micro_dots"]
+__all__ = ["depth_of", "is_safe", "micro_dots"]
 
 #: Words of k that are multiplied at a time, so that a strip of B stays in the first-level cache.
 DEPTH = 128
@@ -115,10 +115,15 @@ def _chosen(
     if least is None:
         return products(call.products.add)
     made, other = least_magnitude(read, columns, size, call.isa.lanes(32), "b_least")
-    exponents = [tirx.Cast("int32", x[0]) >> 7 for x in (least, other)]
-    normal = [tirx.Cast("int32", x[0]) >= _NORMAL for x in (least, other)]
-    safe = tirx.all(exponents[0] + exponents[1] >= _SAFE_EXPONENTS, *normal)
-    return sequence(*made, tirx.IfThenElse(safe, products(call.products.add), products(call.products.dot.exactly)))
+    fast, slow = products(call.products.add), products(call.products.dot.exactly)
+    return sequence(*made, tirx.IfThenElse(is_safe(least[0], other[0]), fast, slow))
+
+
+def is_safe(one: Expr, other: Expr) -> Expr:
+    """Return whether no product or total is subnormal, from the least magnitudes of both operands."""
+    exponents = [tirx.Cast("int32", x) >> 7 for x in (one, other)]
+    normal = [tirx.Cast("int32", x) >= _NORMAL for x in (one, other)]
+    return tirx.all(exponents[0] + exponents[1] >= _SAFE_EXPONENTS, *normal)
 
 
 def _strips(call: Call, strips: Strips, left: BufferVar, least: BufferVar | None) -> Stmt:

@@ -15,7 +15,7 @@ from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.cpu.attributes import INSIDE
-from tile_core.cpu.dots import dot_of
+from tile_core.cpu.dots import products_of
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.merge_steps import inside_of, merge_steps, uses
 from tile_core.cpu.micro_rows import FEW_ROWS
@@ -136,7 +136,7 @@ class _ReadThrough(StmtRewriter):
         alone = a.buffer.same_as(tile.buffer) != b.buffer.same_as(tile.buffer)
         operand = a if a.buffer.same_as(tile.buffer) else b
         large = c.extents[-2] > FEW_ROWS and c.extents[-1] >= self.isa.lanes(32)
-        known = large and dot_of(self.isa, a.dtype, b.dtype, c.dtype) is not None
+        known = large and products_of(self.isa, a.dtype, b.dtype, c.dtype) is not None
         return alone and known and _is_whole(operand, tile, c) and VARIANT not in call.attrs
 
     def merged(self, copies: list[Stmt], product: Stmt) -> Stmt:

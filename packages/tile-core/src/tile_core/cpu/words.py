@@ -130,8 +130,9 @@ def pack_rows(
 
 
 def pack_strip(
-    tile: Tile2D, j0: Expr, vectors: Sequence[tuple[int, int]], width: int, k: int, buffer: BufferVar
-) -> list[Stmt]:
+    tile: Tile2D, j0: Expr, vectors: Sequence[tuple[int, int]], width: int, k: int, buffer: BufferVar,
+    stride: int | None = None,
+) -> list[Stmt]:  # fmt: skip
     """Return statements that fill a panel with the words of some columns.
 
     Parameters
@@ -143,17 +144,20 @@ def pack_strip(
     vectors
         Offsets and lanes of vectors that cover the columns.
     buffer
-        The panel: word ``p`` of column ``j0 + j`` at ``p * width + j``.
+        The panel: word ``p`` of column ``j0 + j`` at ``p * stride + j``.
+    stride
+        As many words as the strip has columns if not given.
     """
     group = 32 // bits_of(tile.dtype)
     whole, rest = k // group, k % group
     columns = tile.flipped()
+    stride = width if stride is None else stride
 
     def word(p: Expr, count: int) -> Stmt:
         covered = [(j, 1) for j in range(width)] if tile.transposed else vectors
         return sequence(*(
             tirx.BufferStore(
-                buffer, join_words(columns, plus(j0, j), p, size, count), [ramp(plus(times(p, width), j), size)]
+                buffer, join_words(columns, plus(j0, j), p, size, count), [ramp(plus(times(p, stride), j), size)]
             )
             for j, size in covered
         ))  # fmt: skip
@@ -163,11 +167,11 @@ def pack_strip(
     while size > min(whole, width):
         size //= 2
     if whole and not tile.transposed and width % (lanes * group) == 0:
-        made.append(loop("word", whole, lambda p: _zipped(columns, j0, p, width, lanes, buffer)))
+        made.append(loop("word", whole, lambda p: _zipped(columns, j0, p, width, lanes, buffer, stride)))
     elif whole and (not tile.transposed or size < 4):
         made.append(loop("word", whole, lambda p: word(p, group)))
     elif whole:
-        made.append(_transposed(columns, j0, whole, width, size, buffer))
+        made.append(_transposed(columns, j0, whole, width, size, buffer, stride))
     if rest:
         made.append(word(whole, rest))
     return made
@@ -214,18 +218,18 @@ def least_magnitude(
     ], least
 
 
-def _zipped(columns: Tile2D, j0: Expr, p: Expr, width: int, lanes: int, buffer: BufferVar) -> Stmt:
+def _zipped(columns: Tile2D, j0: Expr, p: Expr, width: int, lanes: int, buffer: BufferVar, stride: int) -> Stmt:
     """Return statements that fill row ``p`` of a strip whose vectors are whole."""
     group = 32 // bits_of(columns.dtype)
     steps: list[Stmt] = []
     for j in range(0, width, lanes * group):
         bound, found = zip_words(columns, plus(j0, j), p, lanes)
-        at = [ramp(plus(times(p, width), j + v * lanes), lanes) for v in range(group)]
+        at = [ramp(plus(times(p, stride), j + v * lanes), lanes) for v in range(group)]
         steps += [*bound, *(tirx.BufferStore(buffer, x, [slot]) for x, slot in zip(found, at, strict=True))]
     return sequence(*steps)
 
 
-def _transposed(columns: Tile2D, j0: Expr, words: int, width: int, size: int, buffer: BufferVar) -> Stmt:
+def _transposed(columns: Tile2D, j0: Expr, words: int, width: int, size: int, buffer: BufferVar, stride: int) -> Stmt:
     """Return statements that fill a strip from columns that are stored as rows."""
 
     def block(jb: Expr, pb: Expr) -> Stmt:
@@ -236,7 +240,7 @@ def _transposed(columns: Tile2D, j0: Expr, words: int, width: int, size: int, bu
             return tirx.BufferStore(into, row, [ramp(r * size, size)])
 
         def write(r: int, row: Expr) -> Stmt:
-            return tirx.BufferStore(buffer, row, [ramp(plus(times(plus(p, r), width), j), size)])
+            return tirx.BufferStore(buffer, row, [ramp(plus(times(plus(p, r), stride), j), size)])
 
         return block_transpose(read, write, size, WORD)
 

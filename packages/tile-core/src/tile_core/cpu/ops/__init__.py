@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tile_core.cpu.ops.fold import LaneFold
-from tile_core.cpu.ops.gemm import DotGemm, PackedGemm
+from tile_core.cpu.ops.gemm import DotGemm, PackedGemm, TileGemm
 from tile_core.cpu.ops.gemm_sp import RowsGemmSp
 from tile_core.cpu.ops.reduce import LaneReduce
 from tile_core.cpu.ops.sort import PartSort
@@ -23,6 +23,7 @@ def variants(target: Target) -> tuple[Variant, ...]:
     """Return all variants for a CPU."""
     isa = isa_of(target)
     return (
+        TileGemm(isa),
         DotGemm(isa),
         PackedGemm(isa),
         RowsGemmSp(isa),

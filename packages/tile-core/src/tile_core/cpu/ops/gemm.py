@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt
 from tile_core.cpu.attributes import INSIDE
-from tile_core.cpu.dots import DOTS, dot_of
+from tile_core.cpu.dots import DOTS, Products, dot_of, tiles_of
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_dots import micro_dots
 from tile_core.cpu.micro_gemm import micro_gemm
 from tile_core.cpu.micro_rows import FEW_ROWS
+from tile_core.cpu.micro_tiles import micro_tiles
 from tile_core.cpu.tile2d import Tile2D
 from tile_core.dtypes import DTYPES
 from tile_core.ir import attributes, nodes
@@ -79,15 +80,26 @@ class DotGemm(PackedGemm):
 
     name = "cpu.gemm.dot"
     priority = 20
+    instructions = "dot-product instruction"
 
     def __init__(self, isa: Isa) -> None:
         super().__init__(isa)
         types = itertools.product(NARROW, NARROW, ACCUMULATORS)
         self.legality = Legality(
             operands=("A", "B", "C"),
-            dtypes=frozenset(row for row in types if dot_of(isa, *row) is not None),
+            dtypes=frozenset(row for row in types if self.choose(isa, *row) is not None),
             atoms=(Atom({"M": Extent(1, FEW_ROWS + 1), "N": Extent(1, isa.lanes(32)), "K": 1}),),
         )
+
+    @staticmethod
+    def choose(isa: Isa, a: str, b: str, c: str, *, flush: bool = False) -> Products | None:
+        """Return the instruction for three types of elements."""
+        return dot_of(isa, a, b, c, flush=flush)
+
+    @staticmethod
+    def kernel(*args: Any, **options: Any) -> Stmt:
+        """Return the product of three matrices."""
+        return micro_dots(*args, **options)
 
     def asked(self, call: DecodedCall, ctx: Context) -> Asked:
         """State the sizes and types of the product."""
@@ -98,12 +110,12 @@ class DotGemm(PackedGemm):
     def accepts(self, call: DecodedCall, ctx: Context) -> Accept | Reject:
         """Accept products of types with an instruction, of operands that the packed kernel takes."""
         if not self.legality.dtypes:
-            return Reject(f"{self.isa.mcpu} has no dot-product instruction")
+            return Reject(f"{self.isa.mcpu} has no {self.instructions}")
         reasons = self.legality.check(self.asked(call, ctx), self.name)
         answer = Reject("; ".join(reasons)) if reasons else super().accepts(call, ctx)
         if isinstance(answer, Reject):
             return answer
-        products = dot_of(self.isa, *(v.dtype for v in call.args[:3]), flush=_flushes(call, ctx))
+        products = self.choose(self.isa, *(v.dtype for v in call.args[:3]), flush=_flushes(call, ctx))
         return Accept(note=f"{'' if products is None else products.note}, {answer.note}")
 
     def lower(self, call: DecodedCall, ctx: Context) -> Stmt:
@@ -111,11 +123,29 @@ class DotGemm(PackedGemm):
         a, b, c, clear = call.args
         trans_a, trans_b = bool(call.attrs[attributes.TRANSPOSE_A]), bool(call.attrs[attributes.TRANSPOSE_B])
         clear = bool(int(clear.value)) if isinstance(clear, tirx.IntImm) else clear
-        product = micro_dots(
+        product = self.kernel(
             tile2d(a, trans_a), tile2d(b, trans_b), tile2d(c, False), *sizes(call),
             isa=self.isa, clear=clear, flush=_flushes(call, ctx),
         )  # fmt: skip
         return guarded(product) if INSIDE in call.attrs else product
+
+
+class TileGemm(DotGemm):
+    """The same by instructions that multiply tiles of both operands."""
+
+    name = "cpu.gemm.tiles"
+    priority = 30
+    instructions = "tile instruction that this process may use"
+
+    @staticmethod
+    def choose(isa: Isa, a: str, b: str, c: str, *, flush: bool = False) -> Products | None:
+        """Return the instruction for three types of elements."""
+        return tiles_of(isa, a, b, c, flush=flush)
+
+    @staticmethod
+    def kernel(*args: Any, **options: Any) -> Stmt:
+        """Return the product of three matrices."""
+        return micro_tiles(*args, **options)
 
 
 def _flushes(call: DecodedCall, ctx: Context) -> bool:

@@ -40,14 +40,16 @@ class HostAdapter(RuntimeAdapter):
         """
         from tile_core.compat.tvm import tirx
         from tile_core.cpu.build import ENTRY, build
+        from tile_core.cpu.micro_tiles import tile_features
         from tile_core.cpu.processors import missing_here
         from tile_core.cpu.runtime.forks import parallel
         from tile_core.cpu.target import isa_of
         from tile_core.ir.visit import collect
         from tile_runtime.cpu.interrupts import interruptible
+        from tile_runtime.cpu.processor import lacking
 
         isa = isa_of(self.target)
-        if missing := missing_here(isa):
+        if missing := [*missing_here(isa), *lacking(tile_features(artefact.body))]:
             return self.refusing(missing)
         self._try(artefact, isa)
         module = build(artefact, isa)

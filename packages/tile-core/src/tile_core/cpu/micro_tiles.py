@@ -1,0 +1,294 @@
+"""The block product of narrow elements by instructions that multiply tiles.
+
+A is packed once into tiles of 16 rows, B a strip of 32 columns at a time. Four tiles of accumulators then add up all
+words of both. The registers belong to a thread: they are configured for each product and released after it.
+
+Totals of floats begin at zero and are added to C by vector code, since the instructions flush a subnormal C. Strips
+with so small elements that an instruction might flush a product are multiplied in float32, as in ``micro_dots``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tile_core.compat.tvm import ir, tirx, tvm
+from tile_core.compat.types import BufferVar, Expr, Stmt
+from tile_core.cpu.dots import TILES, tiles_of
+from tile_core.cpu.isa import Isa
+from tile_core.cpu.micro_dots import is_safe
+from tile_core.cpu.micro_gemm import in_order, multiply_add
+from tile_core.cpu.packing import registers
+from tile_core.cpu.row_dots import Call
+from tile_core.cpu.tile2d import Tile2D, bits_of, cast, loop, plus, ramp, sequence, splat, times, zero
+from tile_core.cpu.tile_panels import SIDE, WIDTH, pack_columns, pack_tiles, parts_of, place_of, tiles_over
+from tile_core.cpu.words import least_magnitude, panel
+from tile_core.ir import nodes
+from tile_core.ir.visit import collect
+from tile_core.records import dataclass
+
+__all__ = ["TILE_DEPTH", "micro_tiles", "tile_features"]
+
+#: Words of k that are multiplied at a time, so that a strip of B stays in the first-level cache.
+TILE_DEPTH = 256
+#: The first registers of A and of B, after four of accumulators.
+_LEFT, _RIGHT = 4, 6
+#: Rows that are multiplied in float32 at a time.
+_ROWS_AT_ONCE = 4
+#: Bytes of a configuration; where the bytes of a row and the rows of each register are in it.
+_CONFIGURATION, _ROW_BYTES, _ROWS, _REGISTERS = 64, 16, 48, 8
+
+
+def micro_tiles(
+    a: Tile2D, b: Tile2D, c: Tile2D, m: int, n: int, k: int, *, isa: Isa, clear: Expr = False, flush: bool = False
+) -> Stmt:
+    """Return the statement ``C = (clear ? 0 : C) + A @ B``.
+
+    Parameters
+    ----------
+    a, b, c, m, n, k, isa, clear, flush
+        As in ``micro_dots``; the processor has an instruction for the types (``tiles_of``).
+    """
+    if c.transposed:
+        a, b, c, m, n = b.flipped(), a.flipped(), c.flipped(), n, m
+    products = tiles_of(isa, a.dtype, b.dtype, c.dtype, flush=flush)
+    if products is None:
+        raise AssertionError((a.dtype, b.dtype, c.dtype))
+    acc = products.dot.types[2]
+    depth = TILE_DEPTH * products.dot.group
+    split = depth if k > depth and bits_of(c.dtype) == bits_of(acc) else k
+
+    def part(start: Expr, size: int, first: Expr) -> Stmt:
+        call = Call(a.window(0, start), b.window(start, 0), c, m, n, size, products, acc, isa, first)
+        return _Block.of(call).product()
+
+    return sequence(*_configured(m), in_order(k, split, clear, part), _do("tilerelease"))
+
+
+def tile_features(body: Stmt) -> list[str]:
+    """Return LLVM's features of the tile instructions in a statement, sorted."""
+    numbers = {int(nodes.as_int(c.args[0])) for c in collect(body, ir.Call) if nodes.operator_name(c) == _CALL}
+    return sorted({feature for dot in TILES if _number(dot.intrinsic) in numbers for feature in dot.features})
+
+
+@dataclass(frozen=True)
+class _Block:
+    """One product, whose operands are packed whole.
+
+    Attributes
+    ----------
+    call
+        The product.
+    left
+        A's panel.
+    least
+        A's least magnitude, if it matters.
+    scratch
+        Accumulators on their way to C.
+    """
+
+    call: Call
+    left: BufferVar
+    least: BufferVar | None
+    scratch: BufferVar
+    before: tuple[Stmt, ...]
+
+    @staticmethod
+    def of(call: Call) -> _Block:
+        """Return the block of a product, with the statements that pack A."""
+        size = tiles_over(call.m) * tiles_over(call.words) * SIDE * SIDE
+        allocate, left = panel(size, "a_tiles")
+        before = [allocate, *pack_tiles(call.a, call.m, call.k, left)]
+        scratch = tirx.decl_buffer((WIDTH * WIDTH,), call.acc, "totals", scope="global", layout=None)
+        before.append(tirx.AllocBuffer(scratch))
+        least = None
+        if call.products.checked:
+            made, least = _least(left, size, "a_least")
+            before += made
+        return _Block(call, left, least, scratch, tuple(before))
+
+    @property
+    def steps(self) -> int:
+        """Tiles along k."""
+        return tiles_over(self.call.words)
+
+    def product(self) -> Stmt:
+        """Return the whole product."""
+        n = self.call.n
+        size = self.steps * SIDE * WIDTH
+        allocate, right = panel(size, "b_tiles")
+        parts = [allocate]
+        if n >= WIDTH:
+            parts.append(loop("jt", n // WIDTH, lambda j: self.strip(times(j, WIDTH), WIDTH, right)))
+        if n % WIDTH:
+            parts.append(self.strip(n - n % WIDTH, n % WIDTH, right))
+        return sequence(*self.before, *parts)
+
+    def strip(self, j0: Expr, width: int, right: BufferVar) -> Stmt:
+        """Return the products of all rows with some columns."""
+        packed = pack_columns(self.call.b, j0, width, self.call.k, right)
+        fast = self.rows(j0, width, lambda i, rows: self.corner(i, rows, j0, width, right))
+        if self.least is None:
+            return sequence(*packed, fast)
+        made, other = _least(right, self.steps * SIDE * WIDTH, "b_least")
+        slow = self.rows(j0, width, lambda i, rows: self.exact(i, rows, width, right))
+        return sequence(*packed, *made, tirx.IfThenElse(is_safe(self.least[0], other[0]), fast, slow))
+
+    def rows(self, j0: Expr, width: int, corner: Callable[[Expr, int], Stmt]) -> Stmt:
+        """Return the products of all rows, in parts of up to 32 of them."""
+        m, parts = self.call.m, []
+
+        def whole(i: Expr, rows: int) -> Stmt:
+            if self.directly(rows, width):
+                return corner(i, rows)
+            i0 = times(i, WIDTH)
+            return sequence(corner(i, rows), loop("row", rows, lambda r: self.added(plus(i0, r), r, j0, width)))
+
+        if m >= WIDTH:
+            parts.append(loop("it", m // WIDTH, lambda i: whole(i, WIDTH)))
+        if m % WIDTH:
+            parts.append(whole(m // WIDTH, m % WIDTH))
+        return sequence(*parts)
+
+    def directly(self, rows: int, width: int) -> bool:
+        """Whether accumulators are read from C and written to it, without vector code."""
+        whole = rows % SIDE == 0 and width % SIDE == 0 and self.call.acc == "int32"
+        return whole and self.call.c.dtype in ("int32", "uint32")
+
+    def corner(self, i: Expr, rows: int, j0: Expr, width: int, right: BufferVar) -> Stmt:
+        """Return the product of the ``i``-th 32 rows with a strip, by the instruction."""
+        down, across = tiles_over(rows), tiles_over(width)
+        tiles = [(r, q) for r in range(down) for q in range(across)]
+
+        def step(s: Expr) -> Stmt:
+            made = []
+            for r, q in tiles:
+                if q == 0:
+                    place = place_of(plus(times(i, 2), r), 0, s, 0, self.steps)
+                    made.append(_load(_LEFT + r, self.left, [place], SIDE))
+                if r == 0:
+                    made.append(_load(_RIGHT + q, right, [plus(times(s, SIDE * WIDTH), q * SIDE)], WIDTH))
+                made.append(_do(self.instruction, 2 * r + q, _LEFT + r, _RIGHT + q))
+            return sequence(*made)
+
+        steps = loop("step", self.steps, step)
+        if self.directly(rows, width):
+            i0 = times(i, WIDTH)
+            return sequence(self.begun(i0, j0, tiles), steps, *self.stored(i0, j0, tiles))
+        zeros = [_do("tilezero", 2 * r + q) for r, q in tiles]
+        kept = [_store(2 * r + q, self.scratch, [(r * WIDTH + q) * SIDE], WIDTH) for r, q in tiles]
+        return sequence(*zeros, steps, *kept)
+
+    def exact(self, i: Expr, rows: int, width: int, right: BufferVar) -> Stmt:
+        """Return the same by multiplications of float32."""
+        call, across = self.call, tiles_over(width)
+        cells = [(r, q, [ramp((r * across + q) * SIDE, SIDE)]) for r in range(_ROWS_AT_ONCE) for q in range(across)]
+
+        def group(t: int, g: Expr) -> Stmt:
+            allocate, held = registers(len(cells) * SIDE, call.acc, "acc")
+            tile, row = plus(times(i, 2), t), times(g, _ROWS_AT_ONCE)
+
+            def word(s: Expr, w: Expr) -> Stmt:
+                stores = []
+                for r, q, slot in cells:
+                    left = tirx.BufferLoad(self.left, [place_of(tile, plus(row, r), s, w, self.steps)])
+                    at = plus(times(plus(times(s, SIDE), w), WIDTH), q * SIDE)
+                    y = tirx.BufferLoad(right, [ramp(at, SIDE)])
+                    total = call.products.dot.exactly(tirx.BufferLoad(held, slot), splat(left, SIDE), y)
+                    stores.append(tirx.BufferStore(held, total, slot))
+                return sequence(*stores)
+
+            begin = [tirx.BufferStore(held, splat(zero(call.acc), SIDE), slot) for *_, slot in cells]
+            steps = loop("step", self.steps, lambda s: loop("word", SIDE, lambda w: word(s, w)))
+            end = []
+            for r, q, slot in cells:
+                at = plus(times(plus(row, t * SIDE + r), WIDTH), q * SIDE)
+                end.append(tirx.BufferStore(self.scratch, tirx.BufferLoad(held, slot), [ramp(at, SIDE)]))
+            return sequence(allocate, *begin, steps, *end)
+
+        groups = [(t, min(SIDE, rows - t * SIDE)) for t in range(tiles_over(rows))]
+        return sequence(*(loop("group", -(-n // _ROWS_AT_ONCE), lambda g, t=t: group(t, g)) for t, n in groups))  # type: ignore[misc]
+
+    @property
+    def instruction(self) -> str:
+        """The instruction's name in LLVM."""
+        return self.call.products.dot.intrinsic.removeprefix(_FAMILY)
+
+    def begun(self, i0: Expr, j0: Expr, tiles: list[tuple[int, int]]) -> Stmt:
+        """Return the statement that fills accumulators from C."""
+        zeros = sequence(*(_do("tilezero", 2 * r + q) for r, q in tiles))
+        if self.call.clear is True:
+            return zeros
+        held = sequence(*(_load(2 * r + q, self.call.c.buffer, *self.tile_of_c(i0, j0, r, q)) for r, q in tiles))
+        return held if self.call.clear is False else tirx.IfThenElse(self.call.clear, zeros, held)
+
+    def stored(self, i0: Expr, j0: Expr, tiles: list[tuple[int, int]]) -> list[Stmt]:
+        """Return the statements that write accumulators to C."""
+        return [_store(2 * r + q, self.call.c.buffer, *self.tile_of_c(i0, j0, r, q)) for r, q in tiles]
+
+    def tile_of_c(self, i0: Expr, j0: Expr, r: int, q: int) -> tuple[list[Expr], int]:
+        """Return the first element of a tile of C, and the elements from row to row."""
+        c = self.call.c
+        return c.at(plus(i0, r * SIDE), plus(j0, q * SIDE)), int(nodes.shape_of(c.buffer)[-1])
+
+    def added(self, i: Expr, r: Expr, j0: Expr, width: int) -> Stmt:
+        """Return the statements that add a row of accumulators to C."""
+        call, made = self.call, []
+        for at, lanes in parts_of(width, SIDE):
+            where = call.c.at(i, plus(j0, at))
+            where = [*where[:-1], ramp(where[-1], lanes)]
+            total = tirx.BufferLoad(self.scratch, [ramp(plus(times(r, WIDTH), at), lanes)])
+            if call.clear is not True:
+                held = cast(tirx.BufferLoad(call.c.buffer, where), call.c.dtype, call.acc, lanes)
+                if call.clear is not False:
+                    held = tirx.Select(splat(call.clear, lanes), splat(zero(call.acc), lanes), held)
+                one = splat(tirx.IntImm("int32", 1), lanes)
+                total = held + total if call.acc == "float32" else multiply_add(held, total, one, "int32", lanes)
+            made.append(tirx.BufferStore(call.c.buffer, cast(total, call.acc, call.c.dtype, lanes), where))
+        return sequence(*made)
+
+
+def _least(buffer: BufferVar, size: int, name: str) -> tuple[list[Stmt], BufferVar]:
+    return least_magnitude(lambda _, at, n: tirx.BufferLoad(buffer, [ramp(at, n)]), 1, size, SIDE, name)
+
+
+def _configured(m: int) -> list[Stmt]:
+    """Return the statements that give registers their sizes: of fewer rows, each product takes less time."""
+    byte = [0] * _CONFIGURATION
+    byte[0] = 1
+    for t in range(_REGISTERS):
+        byte[_ROW_BYTES + 2 * t] = 4 * SIDE
+        byte[_ROWS + t] = SIDE if t >= _RIGHT else min(m, SIDE)
+    words = [int.from_bytes(bytes(byte[at : at + 4]), "little") for at in range(0, _CONFIGURATION, 4)]
+    allocate, config = registers(len(words), "uint32", "tile_sizes")
+    stores = [tirx.BufferStore(config, tirx.IntImm("uint32", word), [at]) for at, word in enumerate(words)]
+    return [allocate, *stores, _do("ldtilecfg", tirx.address_of(tirx.BufferLoad(config, [0])))]
+
+
+def _load(register: int, buffer: BufferVar, where: list[Expr], stride: int) -> Stmt:
+    """Return the statement that loads a tile of 32-bit elements, ``stride`` of them from row to row."""
+    return _do(
+        "tileloadd64", register, tirx.address_of(tirx.BufferLoad(buffer, where)), tirx.IntImm("int64", 4 * stride)
+    )
+
+
+def _store(register: int, buffer: BufferVar, where: list[Expr], stride: int) -> Stmt:
+    return _move("tilestored64", register, buffer, where, stride)
+
+
+def _move(name: str, register: int, buffer: BufferVar, where: list[Expr], stride: int) -> Stmt:
+    address = tirx.address_of(tirx.BufferLoad(buffer, where))
+    return _do(name, register, address, tirx.IntImm("int64", 4 * stride))
+
+
+def _do(name: str, *args: Expr) -> Stmt:
+    """Return a call of an instruction; integers are numbers of registers."""
+    given = [tirx.IntImm("int8", x) if isinstance(x, int) else x for x in args]
+    return tirx.Evaluate(tirx.call_llvm_intrin("void", f"{_FAMILY}{name}", *given))
+
+
+def _number(intrinsic: str) -> int:
+    return int(tvm.target.codegen.llvm_lookup_intrinsic_id(intrinsic))
+
+
+_FAMILY = "llvm.x86."
+_CALL = "call_llvm_intrin"
