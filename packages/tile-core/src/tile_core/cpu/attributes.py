@@ -10,6 +10,8 @@ INSIDE = Attribute("inside", TEXT.one_of("A", "B", "AB"), "gemm", until="program
 IN_REGISTERS = Attribute("disable_lower_builtin", PRESENT, ALLOCATION, since="loops")
 #: Around statements that TVM makes a function of their own.
 FUNCTION_SCOPE = Attribute("compute_scope", INT, MARK, since="loops")
+#: Around statements that fill panels from operands, and do nothing else.
+PACKING = Attribute("packing", INT, MARK, since="loops", until="kernel")
 #: Around a kernel: text in LLVM's language that code generation links.
 IMPORTED = Attribute("pragma_import_llvm", INT, MARK, since="lowered")
 #: Around a kernel: the device of its allocations, which TVM otherwise reads from arrays.

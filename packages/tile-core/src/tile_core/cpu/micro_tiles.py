@@ -19,6 +19,7 @@ from tile_core.cpu.micro_dots import is_safe
 from tile_core.cpu.micro_gemm import in_order, multiply_add
 from tile_core.cpu.packing import registers
 from tile_core.cpu.row_dots import Call
+from tile_core.cpu.share_packing import packing
 from tile_core.cpu.tile2d import Tile2D, bits_of, cast, loop, plus, ramp, sequence, splat, times, zero
 from tile_core.cpu.tile_panels import SIDE, WIDTH, pack_columns, pack_tiles, parts_of, place_of, tiles_over
 from tile_core.cpu.words import least_magnitude, panel
@@ -97,14 +98,14 @@ class _Block:
         """Return the block of a product, with the statements that pack A."""
         size = tiles_over(call.m) * tiles_over(call.words) * SIDE * SIDE
         allocate, left = panel(size, "a_tiles")
-        before = [allocate, *pack_tiles(call.a, call.m, call.k, left)]
         scratch = tirx.decl_buffer((WIDTH * WIDTH,), call.acc, "totals", scope="global", layout=None)
-        before.append(tirx.AllocBuffer(scratch))
-        least = None
+        steps, least = pack_tiles(call.a, call.m, call.k, left), None
+        before = [allocate, tirx.AllocBuffer(scratch)]
         if call.products.checked:
-            made, least = _least(left, size, "a_least")
-            before += made
-        return _Block(call, left, least, scratch, tuple(before))
+            allocate, made, least = _least(left, size, "a_least")
+            before.append(allocate)
+            steps += made
+        return _Block(call, left, least, scratch, (*before, packing(*steps)))
 
     @property
     def steps(self) -> int:
@@ -113,25 +114,32 @@ class _Block:
 
     def product(self) -> Stmt:
         """Return the whole product."""
-        n = self.call.n
+        n, parts = self.call.n, list(self.before)
+        if n >= WIDTH:
+            parts += self.strips(n // WIDTH, lambda j: times(j, WIDTH), WIDTH)
+        if n % WIDTH:
+            parts += self.strips(1, lambda _: n - n % WIDTH, n % WIDTH)
+        return sequence(*parts)
+
+    def strips(self, count: int, first: Callable[[Expr], Expr], width: int) -> list[Stmt]:
+        """Return the products of all rows with strips of some columns."""
         size = self.steps * SIDE * WIDTH
         allocate, right = panel(size, "b_tiles")
-        parts = [allocate]
-        if n >= WIDTH:
-            parts.append(loop("jt", n // WIDTH, lambda j: self.strip(times(j, WIDTH), WIDTH, right)))
-        if n % WIDTH:
-            parts.append(self.strip(n - n % WIDTH, n % WIDTH, right))
-        return sequence(*self.before, *parts)
+        before, other, made = [allocate], None, []
+        if self.least is not None:
+            allocate, made, other = _least(right, size, "b_least")
+            before.append(allocate)
 
-    def strip(self, j0: Expr, width: int, right: BufferVar) -> Stmt:
-        """Return the products of all rows with some columns."""
-        packed = pack_columns(self.call.b, j0, width, self.call.k, right)
-        fast = self.rows(j0, width, lambda i, rows: self.corner(i, rows, j0, width, right))
-        if self.least is None:
-            return sequence(*packed, fast)
-        made, other = _least(right, self.steps * SIDE * WIDTH, "b_least")
-        slow = self.rows(j0, width, lambda i, rows: self.exact(i, rows, width, right))
-        return sequence(*packed, *made, tirx.IfThenElse(is_safe(self.least[0], other[0]), fast, slow))
+        def strip(j: Expr) -> Stmt:
+            j0 = first(j)
+            packed = packing(*pack_columns(self.call.b, j0, width, self.call.k, right), *made)
+            fast = self.rows(j0, width, lambda i, rows: self.corner(i, rows, j0, width, right))
+            if self.least is None or other is None:
+                return sequence(packed, fast)
+            slow = self.rows(j0, width, lambda i, rows: self.exact(i, rows, width, right))
+            return sequence(packed, tirx.IfThenElse(is_safe(self.least[0], other[0]), fast, slow))
+
+        return [*before, loop("jt", count, strip)]
 
     def rows(self, j0: Expr, width: int, corner: Callable[[Expr, int], Stmt]) -> Stmt:
         """Return the products of all rows, in parts of up to 32 of them."""
@@ -247,8 +255,14 @@ class _Block:
         return sequence(*made)
 
 
-def _least(buffer: BufferVar, size: int, name: str) -> tuple[list[Stmt], BufferVar]:
-    return least_magnitude(lambda _, at, n: tirx.BufferLoad(buffer, [ramp(at, n)]), 1, size, SIDE, name)
+def _least(buffer: BufferVar, size: int, name: str) -> tuple[Stmt, list[Stmt], BufferVar]:
+    """Return the allocation of a panel's least magnitude, the statements that find it, and its buffer."""
+
+    def read(_: Expr, at: Expr, lanes: int) -> Expr:
+        return tirx.BufferLoad(buffer, [ramp(at, lanes)])
+
+    (lanes, allocate, *made), least = least_magnitude(read, 1, size, SIDE, name)
+    return allocate, [lanes, *made], least
 
 
 def _configured(m: int) -> list[Stmt]:

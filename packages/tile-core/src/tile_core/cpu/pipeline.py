@@ -16,6 +16,7 @@ from tile_core.cpu.poison import poison
 from tile_core.cpu.products import fence_products
 from tile_core.cpu.read_through import read_through
 from tile_core.cpu.scratch import lower_scratch
+from tile_core.cpu.share_packing import share_packing
 from tile_core.cpu.target import isa_of
 from tile_core.cpu.threads import run_threads
 from tile_core.cpu.vectorize import vectorize
@@ -74,6 +75,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         Pass("wrap_unproven", _wrap_unproven, "before guards, which rely on plain arithmetic"),
         Pass("guard", _guard, "on whole loop nests, while grid coordinates still have their extents"),
         Pass("layouts", _layouts, "after guards, which compare logical coordinates with the shape"),
+        Pass("packing", _packing, "before the grid is fused: its axes show which blocks pack the same"),
         Pass("grid", _grid, "after guards: fused coordinates are quotients that bounds analysis reads less well"),
         Pass("break", _break, "before vectors: a body without jumps may still have a vector form"),
         Pass("scalars", _scalars, "before passes that hide arithmetic, or that add arithmetic of their own"),
@@ -136,6 +138,10 @@ def _guard(plan: Plan, ctx: Context) -> Plan:
 
 def _layouts(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=apply_layouts(plan.body, plan.params, plan.program.layouts))
+
+
+def _packing(plan: Plan, ctx: Context) -> Plan:
+    return plan.replace(body=share_packing(plan.body, [*plan.params, *plan.program.symbols.values()]))
 
 
 def _grid(plan: CpuPlan, ctx: Context) -> Plan:
