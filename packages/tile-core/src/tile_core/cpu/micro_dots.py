@@ -20,6 +20,7 @@ from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_gemm import Strips, columns, in_order, most_rows, multiply_add, rows_at_once
 from tile_core.cpu.packing import registers
 from tile_core.cpu.row_dots import Call, row_dots
+from tile_core.cpu.share_packing import packing
 from tile_core.cpu.tile2d import Tile2D, bits_of, cast, loop, plus, ramp, sequence, splat, times, zero
 from tile_core.cpu.words import WORD, least_magnitude, load_words, pack_rows, pack_strip, panel
 from tile_core.records import dataclass
@@ -82,11 +83,14 @@ def _block(call: Call) -> Stmt:
     allocate, left = panel(call.m * call.words, "a_words")
     flip = OFFSET if call.products.offset else 0
     pad = _MINUS_ZERO if call.acc == "float32" else 0
-    steps = [allocate, *pack_rows(call.a, call.m, call.k, lanes, flip, pad, left, call.words)]
-    least = None
+    packed, least = pack_rows(call.a, call.m, call.k, lanes, flip, pad, left, call.words), None
+    steps = [allocate]
     if call.products.checked:
-        made, least = least_magnitude(lambda _, at, n: _vector(left, at, n), 1, call.m * call.words, lanes, "a_least")
-        steps += made
+        read: Callable[..., Expr] = lambda _, at, n: _vector(left, at, n)  # noqa: E731
+        (held, allocate, *made), least = least_magnitude(read, 1, call.m * call.words, lanes, "a_least")
+        steps.append(allocate)
+        packed += [held, *made]
+    steps.append(packing(*packed))
     along = call.b.transposed and not call.a.transposed and call.k % call.products.dot.group == 0
     if along and call.m <= MOST_ROWS and call.words >= lanes:
         return sequence(*steps, row_dots(call, left, lambda j0, width, rows: _columns(call, least, j0, width, rows)))
@@ -133,11 +137,12 @@ def _strips(call: Call, strips: Strips, left: BufferVar, least: BufferVar | None
 
     def strip(index: Expr) -> Stmt:
         j0 = plus(times(index, width), strips.start)
-        steps = pack_strip(call.b, j0, strips.vectors, width, call.k, right)
-        corrections = None
+        packed, corrections, steps = pack_strip(call.b, j0, strips.vectors, width, call.k, right), None, []
         if call.products.offset:
-            made, corrections = _corrections(call, strips, right)
-            steps += made
+            (allocate, *made), corrections = _corrections(call, strips, right)
+            steps.append(allocate)
+            packed += made
+        steps.append(packing(*packed))
         tile = _Tile(call, strips, left, right, corrections)
         rows = functools.partial(tile.rows, j0)
         return sequence(*steps, _chosen(call, least, lambda _, at, n: _vector(right, at, n), 1, size, rows))

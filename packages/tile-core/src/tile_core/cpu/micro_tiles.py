@@ -125,7 +125,8 @@ class _Block:
         """Return the products of all rows with strips of some columns."""
         size = self.steps * SIDE * WIDTH
         allocate, right = panel(size, "b_tiles")
-        before, other, made = [allocate], None, []
+        before, other = [allocate], None
+        made: list[Stmt] = []
         if self.least is not None:
             allocate, made, other = _least(right, size, "b_least")
             before.append(allocate)
