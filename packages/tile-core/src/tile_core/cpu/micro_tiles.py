@@ -29,8 +29,8 @@ from tile_core.records import dataclass
 
 __all__ = ["TILE_DEPTH", "micro_tiles", "tile_features"]
 
-#: Words of k that are multiplied at a time, so that a strip of B stays in the first-level cache.
-TILE_DEPTH = 256
+#: Words of k that are multiplied at a time: a strip of B, and rows of A beside it, stay in the first-level cache.
+TILE_DEPTH = 128
 #: The first registers of A and of B, after four of accumulators.
 _LEFT, _RIGHT = 4, 6
 #: Rows that are multiplied in float32 at a time.
