@@ -15,7 +15,7 @@ from tile_core.cpu.attributes import INSIDE
 from tile_core.cpu.dots import TILES, products_of
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_dots import depth_of
-from tile_core.cpu.micro_tiles import TILE_DEPTH
+from tile_core.cpu.micro_tiles import tile_depth
 from tile_core.ir import nodes
 from tile_core.ir.attributes import TRANSPOSE_A, TRANSPOSE_B
 from tile_core.ir.visit import StmtRewriter, collect, replace_for, substitute
@@ -95,7 +95,7 @@ class _MergeSteps(StmtRewriter):
             if any(uses(m, var) for m in _exprs(others)) or not _advances(view.mins[axis], var, view.extents[axis]):
                 return 1
         if products.dot in TILES:
-            return TILE_DEPTH * products.dot.group // a.extents[_depths(call)[0]]
+            return tile_depth(c.extents[-2]) * products.dot.group // a.extents[_depths(call)[0]]
         along = not bool(call.attrs[TRANSPOSE_A]) and bool(call.attrs[TRANSPOSE_B])
         return depth_of(c.extents[-2], along) * products.dot.group // a.extents[_depths(call)[0]]
 

@@ -27,10 +27,11 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.records import dataclass
 
-__all__ = ["TILE_DEPTH", "micro_tiles", "tile_features"]
+__all__ = ["micro_tiles", "tile_depth", "tile_features"]
 
-#: Words of k that are multiplied at a time: a strip of B, and rows of A beside it, stay in the first-level cache.
-TILE_DEPTH = 128
+#: Words of k that are multiplied at a time: a strip of B, and rows of A beside it, stay in the first-level cache. Few
+#: rows use B once: there, long runs of memory matter.
+_DEPTH, _LONG_DEPTH, _FEW = 128, 512, 64
 #: The first registers of A and of B, after four of accumulators.
 _LEFT, _RIGHT = 4, 6
 #: Rows that are multiplied in float32 at a time.
@@ -55,7 +56,7 @@ def micro_tiles(
     if products is None:
         raise AssertionError((a.dtype, b.dtype, c.dtype))
     acc = products.dot.types[2]
-    depth = TILE_DEPTH * products.dot.group
+    depth = tile_depth(m) * products.dot.group
     split = depth if k > depth and bits_of(c.dtype) == bits_of(acc) else k
 
     def part(start: Expr, size: int, first: Expr) -> Stmt:
@@ -63,6 +64,11 @@ def micro_tiles(
         return _Block.of(call).product()
 
     return sequence(*_configured(m), in_order(k, split, clear, part), _do("tilerelease"))
+
+
+def tile_depth(m: int) -> int:
+    """Return the words of k that are multiplied at a time with ``m`` rows of A."""
+    return _LONG_DEPTH if m <= _FEW else _DEPTH
 
 
 def tile_features(body: Stmt) -> list[str]:
