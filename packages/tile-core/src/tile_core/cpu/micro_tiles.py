@@ -61,7 +61,7 @@ def micro_tiles(
 
     def part(start: Expr, size: int, first: Expr) -> Stmt:
         call = Call(a.window(0, start), b.window(start, 0), c, m, n, size, products, acc, isa, first)
-        return _Block.of(call).product()
+        return _TileProduct.of(call).product()
 
     return sequence(*_configured(m), in_order(k, split, clear, part), _do("tilerelease"))
 
@@ -78,7 +78,7 @@ def tile_features(body: Stmt) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _Block:
+class _TileProduct:
     """One product, whose operands are packed whole.
 
     Attributes
@@ -100,7 +100,7 @@ class _Block:
     before: tuple[Stmt, ...]
 
     @staticmethod
-    def of(call: Call) -> _Block:
+    def of(call: Call) -> _TileProduct:
         """Return the block of a product, with the statements that pack A."""
         size = tiles_over(call.m) * tiles_over(call.words) * SIDE * SIDE
         allocate, left = panel(size, "a_tiles")
@@ -108,10 +108,12 @@ class _Block:
         steps, least = pack_tiles(call.a, call.m, call.k, left), None
         before = [allocate, tirx.AllocBuffer(scratch)]
         if call.products.checked:
-            allocate, made, least = _least(left, size, "a_least")
+            (lanes, allocate, *made), least = least_magnitude(
+                lambda _, at, n: tirx.BufferLoad(left, [ramp(at, n)]), 1, size, SIDE, "a_least"
+            )
             before.append(allocate)
-            steps += made
-        return _Block(call, left, least, scratch, (*before, packing(*steps)))
+            steps += [lanes, *made]
+        return _TileProduct(call, left, least, scratch, (*before, packing(*steps)))
 
     @property
     def steps(self) -> int:
@@ -122,31 +124,36 @@ class _Block:
         """Return the whole product."""
         n, parts = self.call.n, list(self.before)
         if n >= WIDTH:
-            parts += self.strips(n // WIDTH, lambda j: times(j, WIDTH), WIDTH)
+            parts += self.strips(0, n // WIDTH, WIDTH)
         if n % WIDTH:
-            parts += self.strips(1, lambda _: n - n % WIDTH, n % WIDTH)
+            parts += self.strips(n - n % WIDTH, 1, n % WIDTH)
         return sequence(*parts)
 
-    def strips(self, count: int, first: Callable[[Expr], Expr], width: int) -> list[Stmt]:
-        """Return the products of all rows with strips of some columns."""
+    def strips(self, start: int, count: int, width: int) -> list[Stmt]:
+        """Return the products of all rows with adjacent strips of some columns."""
         size = self.steps * SIDE * WIDTH
-        allocate, right = panel(size, "b_tiles")
+        allocate, right = panel(count * size, "b_tiles")
         before, other = [allocate], None
-        made: list[Stmt] = []
+        packed = pack_columns(self.call.b, start, count, width, self.call.k, right)
         if self.least is not None:
-            allocate, made, other = _least(right, size, "b_least")
+            allocate, other = registers(count, "uint16", "b_least")
             before.append(allocate)
 
-        def strip(j: Expr) -> Stmt:
-            j0 = first(j)
-            packed = packing(*pack_columns(self.call.b, j0, width, self.call.k, right), *made)
-            fast = self.rows(j0, width, lambda i, rows: self.corner(i, rows, j0, width, right))
-            if self.least is None or other is None:
-                return sequence(packed, fast)
-            slow = self.rows(j0, width, lambda i, rows: self.exact(i, rows, width, right))
-            return sequence(packed, tirx.IfThenElse(is_safe(self.least[0], other[0]), fast, slow))
+            def least(j: Expr) -> Stmt:
+                read: Callable[..., Expr] = lambda _, at, n: tirx.BufferLoad(right, [ramp(plus(times(j, size), at), n)])  # noqa: E731
+                return sequence(*least_magnitude(read, 1, size, SIDE, "b_least", (other, j))[0])
 
-        return [*before, loop("jt", count, strip)]
+            packed.append(loop("jt", count, least))
+
+        def strip(j: Expr) -> Stmt:
+            j0, base = plus(times(j, width), start), times(j, size)
+            fast = self.rows(j0, width, lambda i, rows: self.corner(i, rows, j0, width, right, base))
+            if self.least is None or other is None:
+                return fast
+            slow = self.rows(j0, width, lambda i, rows: self.exact(i, rows, width, right, base))
+            return tirx.IfThenElse(is_safe(self.least[0], other[j]), fast, slow)
+
+        return [*before, packing(*packed), loop("jt", count, strip)]
 
     def rows(self, j0: Expr, width: int, corner: Callable[[Expr, int], Stmt]) -> Stmt:
         """Return the products of all rows, in parts of up to 32 of them."""
@@ -169,7 +176,7 @@ class _Block:
         whole = rows % SIDE == 0 and width % SIDE == 0 and self.call.acc == "int32"
         return whole and self.call.c.dtype in ("int32", "uint32")
 
-    def corner(self, i: Expr, rows: int, j0: Expr, width: int, right: BufferVar) -> Stmt:
+    def corner(self, i: Expr, rows: int, j0: Expr, width: int, right: BufferVar, base: Expr) -> Stmt:
         """Return the product of the ``i``-th 32 rows with a strip, by the instruction."""
         down, across = tiles_over(rows), tiles_over(width)
         tiles = [(r, q) for r in range(down) for q in range(across)]
@@ -181,7 +188,8 @@ class _Block:
                     place = place_of(plus(times(i, 2), r), 0, s, 0, self.steps)
                     made.append(_load(_LEFT + r, self.left, [place], SIDE))
                 if r == 0:
-                    made.append(_load(_RIGHT + q, right, [plus(times(s, SIDE * WIDTH), q * SIDE)], WIDTH))
+                    place = plus(base, plus(times(s, SIDE * WIDTH), q * SIDE))
+                    made.append(_load(_RIGHT + q, right, [place], WIDTH))
                 made.append(_do(self.instruction, 2 * r + q, _LEFT + r, _RIGHT + q))
             return sequence(*made)
 
@@ -193,7 +201,7 @@ class _Block:
         kept = [_store(2 * r + q, self.scratch, [(r * WIDTH + q) * SIDE], WIDTH) for r, q in tiles]
         return sequence(*zeros, steps, *kept)
 
-    def exact(self, i: Expr, rows: int, width: int, right: BufferVar) -> Stmt:
+    def exact(self, i: Expr, rows: int, width: int, right: BufferVar, base: Expr) -> Stmt:
         """Return the same by multiplications of float32."""
         call, across = self.call, tiles_over(width)
         cells = [(r, q, [ramp((r * across + q) * SIDE, SIDE)]) for r in range(_ROWS_AT_ONCE) for q in range(across)]
@@ -206,7 +214,7 @@ class _Block:
                 stores = []
                 for r, q, slot in cells:
                     left = tirx.BufferLoad(self.left, [place_of(tile, plus(row, r), s, w, self.steps)])
-                    at = plus(times(plus(times(s, SIDE), w), WIDTH), q * SIDE)
+                    at = plus(base, plus(times(plus(times(s, SIDE), w), WIDTH), q * SIDE))
                     y = tirx.BufferLoad(right, [ramp(at, SIDE)])
                     total = call.products.dot.exactly(tirx.BufferLoad(held, slot), splat(left, SIDE), y)
                     stores.append(tirx.BufferStore(held, total, slot))
@@ -260,16 +268,6 @@ class _Block:
                 total = held + total if call.acc == "float32" else multiply_add(held, total, one, "int32", lanes)
             made.append(tirx.BufferStore(call.c.buffer, cast(total, call.acc, call.c.dtype, lanes), where))
         return sequence(*made)
-
-
-def _least(buffer: BufferVar, size: int, name: str) -> tuple[Stmt, list[Stmt], BufferVar]:
-    """Return the allocation of a panel's least magnitude, the statements that find it, and its buffer."""
-
-    def read(_: Expr, at: Expr, lanes: int) -> Expr:
-        return tirx.BufferLoad(buffer, [ramp(at, lanes)])
-
-    (lanes, allocate, *made), least = least_magnitude(read, 1, size, SIDE, name)
-    return allocate, [lanes, *made], least
 
 
 def _configured(m: int) -> list[Stmt]:

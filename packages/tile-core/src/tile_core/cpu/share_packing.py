@@ -42,11 +42,11 @@ def share_packing(body: Stmt, params: Collection[Var]) -> Stmt:
     """
     if not any(s.attr_key == PACKING for s in collect(body, tirx.AttrStmt)):
         return body
-    return _Share(body, frozenset(params)).stmt(body)
+    return _SharePacking(body, frozenset(params)).stmt(body)
 
 
 @dataclass(eq=False)
-class _Packing:
+class _PackingStep:
     """One statement that packs, and its way from the grid.
 
     Attributes
@@ -70,7 +70,7 @@ class _Packing:
     panels: dict[BufferVar, BufferVar] = field(default_factory=dict)
 
 
-class _Share(StmtRewriter):
+class _SharePacking(StmtRewriter):
     """Moves packing in front of each grid, and drops the marks of other packing."""
 
     def __init__(self, whole: Stmt, params: frozenset[Var]) -> None:
@@ -87,18 +87,18 @@ class _Share(StmtRewriter):
     def visit_For(self, s: Stmt) -> Stmt:
         if role(s) != "grid":
             return super().visit_For(s)
-        found = _Find()
+        found = _FindPacking()
         found.stmt(s)
         filled = Counter(b for p in found.packings for b in _stored(p.mark.body))
         moved = [p for p in found.packings if self.moves(p) and all(filled[panel] == 1 for panel in p.panels)]
         if not moved:
-            return _Move([]).stmt(s)
-        move = _Move(moved)
+            return _MovePacking([]).stmt(s)
+        move = _MovePacking(moved)
         rest = move.stmt(s)
         allocations = [tirx.AllocBuffer(panel) for p in moved for panel in p.panels.values()]
         return nodes.seq([*allocations, *map(move.shared, moved), rest])
 
-    def moves(self, p: _Packing) -> bool:
+    def moves(self, p: _PackingStep) -> bool:
         """Whether a statement may move and saves work; finds its loops and panels."""
         inside = Counter(collect(p.mark.body, tirx.Var))
         bound = {s.loop_var for s in collect(p.mark.body, tirx.For)}
@@ -126,7 +126,7 @@ class _Share(StmtRewriter):
             p.panels[buffer] = tirx.decl_buffer((count, size), dtype, buffer.name, scope="global", layout=None)
         return saved > 1
 
-    def kept(self, p: _Packing, free: set[Var], loops: set[Var]) -> bool:
+    def kept(self, p: _PackingStep, free: set[Var], loops: set[Var]) -> bool:
         """Keep the conditions on what a statement depends on; whether the others concern nothing else."""
         conditions = []
         for condition in p.conditions:
@@ -141,11 +141,11 @@ class _Share(StmtRewriter):
         return True
 
 
-class _Find(StmtRewriter):
+class _FindPacking(StmtRewriter):
     """Finds the statements that pack."""
 
     def __init__(self) -> None:
-        self.packings: list[_Packing] = []
+        self.packings: list[_PackingStep] = []
         self.loops: list[Stmt] = []
         self.conditions: list[Expr] = []
 
@@ -170,18 +170,18 @@ class _Find(StmtRewriter):
     def visit_AttrStmt(self, s: Stmt) -> Stmt:
         if s.attr_key != PACKING:
             return super().visit_AttrStmt(s)
-        self.packings.append(_Packing(s, [*self.loops], [*self.conditions]))
+        self.packings.append(_PackingStep(s, [*self.loops], [*self.conditions]))
         return s
 
 
-class _Move(StmtRewriter):
+class _MovePacking(StmtRewriter):
     """Removes packing that has moved, and reads its panels."""
 
-    def __init__(self, moved: list[_Packing]) -> None:
+    def __init__(self, moved: list[_PackingStep]) -> None:
         self.moved = moved
         self.panels = {old: (new, _index(p.used)) for p in moved for old, new in p.panels.items()}
 
-    def shared(self, p: _Packing) -> Stmt:
+    def shared(self, p: _PackingStep) -> Stmt:
         """Return the loops in front of the grid."""
         body = super().body(p.mark.body)
         if p.conditions:

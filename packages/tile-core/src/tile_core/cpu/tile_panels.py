@@ -98,17 +98,17 @@ def pack_tiles(tile: Tile2D, rows: int, k: int, buffer: BufferVar) -> list[Stmt]
     return [*made, filled(rows // SIDE, rows % SIDE)] if rows % SIDE else made
 
 
-def pack_columns(tile: Tile2D, j0: Expr, width: int, k: int, buffer: BufferVar) -> list[Stmt]:
-    """Return statements that fill a panel with a strip of B.
+def pack_columns(tile: Tile2D, j0: int, count: int, width: int, k: int, buffer: BufferVar) -> list[Stmt]:
+    """Return statements that fill a panel with adjacent strips of B.
 
     Parameters
     ----------
     tile
         B, with ``k`` rows.
-    j0, width
-        The first column, and how many.
+    j0, count, width
+        The first column, the number of strips, and the columns of each.
     buffer
-        The panel: word ``p`` of column ``j0 + j`` at ``p * WIDTH + j``.
+        The panel: in each strip, word ``p`` of column ``j`` at ``p * WIDTH + j``.
     """
     group = 32 // bits_of(tile.dtype)
     words = -(-k // group)
@@ -118,12 +118,13 @@ def pack_columns(tile: Tile2D, j0: Expr, width: int, k: int, buffer: BufferVar) 
     made: list[Stmt] = []
     if first < padded:
 
-        def clear(v: Expr) -> Stmt:
-            return tirx.BufferStore(buffer, zeros, [ramp(plus(times(v, SIDE), first * WIDTH), SIDE)])
+        def clear(t: Expr, v: Expr) -> Stmt:
+            at = plus(times(t, padded * WIDTH), plus(times(v, SIDE), first * WIDTH))
+            return tirx.BufferStore(buffer, zeros, [ramp(at, SIDE)])
 
-        made.append(loop("word", (padded - first) * 2, clear))
-    lanes = WIDTH // group if width == WIDTH else SIDE
-    return [*made, *pack_strip(tile, j0, parts_of(width, lanes), width, k, buffer, stride=WIDTH)]
+        made.append(loop("jt", count, lambda t: loop("word", (padded - first) * 2, lambda v: clear(t, v))))
+    vectors = parts_of(width, WIDTH // group if width == WIDTH else SIDE)
+    return [*made, *pack_strip(tile, j0, vectors, width, k, buffer, WIDTH, count, padded * WIDTH)]
 
 
 def parts_of(extent: int, lanes: int) -> tuple[tuple[int, int], ...]:

@@ -5,6 +5,7 @@ A panel has one dimension. Missing elements of the last group are zeros, -0.0 in
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 from tile_core.compat.tvm import tirx
@@ -131,7 +132,7 @@ def pack_rows(
 
 def pack_strip(
     tile: Tile2D, j0: Expr, vectors: Sequence[tuple[int, int]], width: int, k: int, buffer: BufferVar,
-    stride: int | None = None,
+    stride: int | None = None, count: int = 1, size: int = 0,
 ) -> list[Stmt]:  # fmt: skip
     """Return statements that fill a panel with the words of some columns.
 
@@ -147,38 +148,50 @@ def pack_strip(
         The panel: word ``p`` of column ``j0 + j`` at ``p * stride + j``.
     stride
         As many words as the strip has columns if not given.
+    count, size
+        Adjacent strips, and the words of each in the panel. A word of all of them is packed before the next: their rows
+        are long runs of memory.
     """
     group = 32 // bits_of(tile.dtype)
     whole, rest = k // group, k % group
     columns = tile.flipped()
     stride = width if stride is None else stride
 
-    def word(p: Expr, count: int) -> Stmt:
+    def each(strip: Callable[[Expr, Expr], Stmt]) -> Stmt:
+        return loop("jt", count, lambda t: strip(plus(j0, times(t, width)), times(t, size)))
+
+    def word(p: Expr, elements: int) -> Stmt:
         covered = [(j, 1) for j in range(width)] if tile.transposed else vectors
-        return sequence(*(
-            tirx.BufferStore(
-                buffer, join_words(columns, plus(j0, j), p, size, count), [ramp(plus(times(p, stride), j), size)]
-            )
-            for j, size in covered
-        ))  # fmt: skip
+
+        def one(first: Expr, base: Expr, j: int, lanes: int) -> Stmt:
+            value = join_words(columns, plus(first, j), p, lanes, elements)
+            return tirx.BufferStore(buffer, value, [ramp(plus(plus(base, times(p, stride)), j), lanes)])
+
+        return each(lambda first, base: sequence(*(one(first, base, j, lanes) for j, lanes in covered)))
 
     made: list[Stmt] = []
-    size, lanes = BLOCK, vectors[0][1]
-    while size > min(whole, width):
-        size //= 2
+    side, lanes = BLOCK, vectors[0][1]
+    while side > min(whole, width):
+        side //= 2
     if whole and not tile.transposed and width % (lanes * group) == 0:
-        made.append(loop("word", whole, lambda p: _zipped(columns, j0, p, width, lanes, buffer, stride)))
-    elif whole and (not tile.transposed or size < 4):
+        zipped = functools.partial(_zipped, columns, width, lanes, buffer, stride)
+        made.append(loop("word", whole, lambda p: each(lambda first, base: zipped(first, p, base))))
+    elif whole and (not tile.transposed or side < 4):
         made.append(loop("word", whole, lambda p: word(p, group)))
     elif whole:
-        made.append(_transposed(columns, j0, whole, width, size, buffer, stride))
+        made.append(each(lambda first, base: _transposed(columns, first, whole, width, side, buffer, stride, base)))
     if rest:
         made.append(word(whole, rest))
     return made
 
 
 def least_magnitude(
-    read: Callable[[Expr, Expr, int], Expr], rows: int, size: int, lanes: int, name: str
+    read: Callable[[Expr, Expr, int], Expr],
+    rows: int,
+    size: int,
+    lanes: int,
+    name: str,
+    into: tuple[BufferVar, Expr] | None = None,
 ) -> tuple[list[Stmt], BufferVar]:
     """Return statements that find the least nonzero magnitude of bfloat16, and their result.
 
@@ -188,6 +201,8 @@ def least_magnitude(
         From a row, the first of its words and their number to the vector of words.
     rows, size
         How many rows, and words of each.
+    into
+        A buffer for results and the position of this one; a buffer of its own if not given.
 
     Returns
     -------
@@ -198,6 +213,7 @@ def least_magnitude(
         lanes //= 2
     allocate, held = registers(2 * lanes, "uint16", f"{name}_lanes")
     allocate_least, least = registers(1, "uint16", name)
+    least, position = (least, 0) if into is None else into
     most, slot = tirx.IntImm("uint16", 0xFFFF), [ramp(0, 2 * lanes)]
 
     def vector(row: Expr, at: Expr, count: int) -> Stmt:
@@ -211,25 +227,29 @@ def least_magnitude(
     )
     return [
         allocate,
-        allocate_least,
+        *([allocate_least] if into is None else []),
         tirx.BufferStore(held, splat(most, 2 * lanes), slot),
         loop("row", rows, lambda row: cover(size, lanes, lambda at, count: vector(row, at, count))),
-        tirx.BufferStore(least, found, [0]),
+        tirx.BufferStore(least, found, [position]),
     ], least
 
 
-def _zipped(columns: Tile2D, j0: Expr, p: Expr, width: int, lanes: int, buffer: BufferVar, stride: int) -> Stmt:
+def _zipped(
+    columns: Tile2D, width: int, lanes: int, buffer: BufferVar, stride: int, j0: Expr, p: Expr, base: Expr
+) -> Stmt:
     """Return statements that fill row ``p`` of a strip whose vectors are whole."""
     group = 32 // bits_of(columns.dtype)
     steps: list[Stmt] = []
     for j in range(0, width, lanes * group):
         bound, found = zip_words(columns, plus(j0, j), p, lanes)
-        at = [ramp(plus(times(p, stride), j + v * lanes), lanes) for v in range(group)]
+        at = [ramp(plus(plus(base, times(p, stride)), j + v * lanes), lanes) for v in range(group)]
         steps += [*bound, *(tirx.BufferStore(buffer, x, [slot]) for x, slot in zip(found, at, strict=True))]
     return sequence(*steps)
 
 
-def _transposed(columns: Tile2D, j0: Expr, words: int, width: int, size: int, buffer: BufferVar, stride: int) -> Stmt:
+def _transposed(
+    columns: Tile2D, j0: Expr, words: int, width: int, size: int, buffer: BufferVar, stride: int, base: Expr
+) -> Stmt:
     """Return statements that fill a strip from columns that are stored as rows."""
 
     def block(jb: Expr, pb: Expr) -> Stmt:
@@ -240,7 +260,7 @@ def _transposed(columns: Tile2D, j0: Expr, words: int, width: int, size: int, bu
             return tirx.BufferStore(into, row, [ramp(r * size, size)])
 
         def write(r: int, row: Expr) -> Stmt:
-            return tirx.BufferStore(buffer, row, [ramp(plus(times(plus(p, r), stride), j), size)])
+            return tirx.BufferStore(buffer, row, [ramp(plus(plus(base, times(plus(p, r), stride)), j), size)])
 
         return block_transpose(read, write, size, WORD)
 
