@@ -17,7 +17,7 @@ from tile_core.cpu.dots import TILES, tiles_of
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_dots import is_safe
 from tile_core.cpu.micro_gemm import in_order, multiply_add
-from tile_core.cpu.packing import registers
+from tile_core.cpu.packing import BLOCK, block_transpose, registers
 from tile_core.cpu.row_dots import Call
 from tile_core.cpu.share_packing import packing
 from tile_core.cpu.tile2d import Tile2D, bits_of, cast, loop, plus, ramp, sequence, splat, times, zero
@@ -52,11 +52,15 @@ def micro_tiles(
     """
     if c.transposed:
         a, b, c, m, n = b.flipped(), a.flipped(), c.flipped(), n, m
+    depth = tile_depth(m)
+    if b.transposed and not a.transposed and m <= _FEW:
+        # Transposing a few rows of A, and of C, costs less than transposing B.
+        a, b, c, m, n = b.flipped(), a.flipped(), c.flipped(), n, m
     products = tiles_of(isa, a.dtype, b.dtype, c.dtype, flush=flush)
     if products is None:
         raise AssertionError((a.dtype, b.dtype, c.dtype))
     acc = products.dot.types[2]
-    depth = tile_depth(m) * products.dot.group
+    depth *= products.dot.group
     split = depth if k > depth and bits_of(c.dtype) == bits_of(acc) else k
 
     def part(start: Expr, size: int, first: Expr) -> Stmt:
@@ -163,6 +167,8 @@ class _TileProduct:
             if self.directly(rows, width):
                 return corner(i, rows)
             i0 = times(i, WIDTH)
+            if self.call.c.transposed:
+                return sequence(corner(i, rows), *self.exchanged(i0, rows, j0, width))
             return sequence(corner(i, rows), loop("row", rows, lambda r: self.added(plus(i0, r), r, j0, width)))
 
         if m >= WIDTH:
@@ -174,7 +180,7 @@ class _TileProduct:
     def directly(self, rows: int, width: int) -> bool:
         """Whether accumulators are read from C and written to it, without vector code."""
         whole = rows % SIDE == 0 and width % SIDE == 0 and self.call.acc == "int32"
-        return whole and self.call.c.dtype in ("int32", "uint32")
+        return whole and self.call.c.dtype in ("int32", "uint32") and not self.call.c.transposed
 
     def corner(self, i: Expr, rows: int, j0: Expr, width: int, right: BufferVar, base: Expr) -> Stmt:
         """Return the product of the ``i``-th 32 rows with a strip, by the instruction."""
@@ -255,19 +261,53 @@ class _TileProduct:
 
     def added(self, i: Expr, r: Expr, j0: Expr, width: int) -> Stmt:
         """Return the statements that add a row of accumulators to C."""
-        call, made = self.call, []
+        made = []
         for at, lanes in parts_of(width, SIDE):
-            where = call.c.at(i, plus(j0, at))
-            where = [*where[:-1], ramp(where[-1], lanes)]
             total = tirx.BufferLoad(self.scratch, [ramp(plus(times(r, WIDTH), at), lanes)])
-            if call.clear is not True:
-                held = cast(tirx.BufferLoad(call.c.buffer, where), call.c.dtype, call.acc, lanes)
-                if call.clear is not False:
-                    held = tirx.Select(splat(call.clear, lanes), splat(zero(call.acc), lanes), held)
-                one = splat(tirx.IntImm("int32", 1), lanes)
-                total = held + total if call.acc == "float32" else multiply_add(held, total, one, "int32", lanes)
-            made.append(tirx.BufferStore(call.c.buffer, cast(total, call.acc, call.c.dtype, lanes), where))
+            made.append(self.add(total, self.call.c.at(i, plus(j0, at)), lanes))
         return sequence(*made)
+
+    def exchanged(self, i0: Expr, rows: int, j0: Expr, width: int) -> list[Stmt]:
+        """Return the statements that add accumulators to a C that is stored transposed."""
+        made = []
+        for r, down in parts_of(rows, BLOCK):
+            for q, across in parts_of(width, BLOCK):
+                made.append(
+                    self.square(i0, r, j0, q, down) if down == across else self.single(i0, r, j0, q, down, across)
+                )
+        return made
+
+    def square(self, i0: Expr, r: int, j0: Expr, q: int, size: int) -> Stmt:
+        """Return the same for a block of accumulators, through registers."""
+
+        def read(v: int, into: BufferVar) -> Stmt:
+            row = tirx.BufferLoad(self.scratch, [ramp((r + v) * WIDTH + q, size)])
+            return tirx.BufferStore(into, row, [ramp(v * size, size)])
+
+        def write(v: int, row: Expr) -> Stmt:
+            return self.add(row, self.call.c.at(plus(i0, r), plus(j0, q + v)), size)
+
+        return block_transpose(read, write, size, self.call.acc)
+
+    def single(self, i0: Expr, r: int, j0: Expr, q: int, down: int, across: int) -> Stmt:
+        """Return the same, an element at a time."""
+
+        def one(v: Expr, u: Expr) -> Stmt:
+            total = tirx.BufferLoad(self.scratch, [plus(times(plus(v, r), WIDTH), plus(u, q))])
+            return self.add(total, self.call.c.at(plus(plus(i0, r), v), plus(plus(j0, q), u)), 1)
+
+        return loop("row", down, lambda v: loop("column", across, lambda u: one(v, u)))
+
+    def add(self, total: Expr, where: list[Expr], lanes: int) -> Stmt:
+        """Return the statement that adds accumulators to adjacent elements of C."""
+        call, where = self.call, [*where[:-1], ramp(where[-1], lanes)]
+        if call.clear is not True:
+            held = cast(tirx.BufferLoad(call.c.buffer, where), call.c.dtype, call.acc, lanes)
+            if call.clear is not False:
+                held = tirx.Select(splat(call.clear, lanes), splat(zero(call.acc), lanes), held)
+            one = splat(tirx.IntImm("int32", 1), lanes)
+            total = held + total if call.acc == "float32" else multiply_add(held, total, one, "int32", lanes)
+        return tirx.BufferStore(call.c.buffer, cast(total, call.acc, call.c.dtype, lanes), where)
 
 
 def _configured(m: int) -> list[Stmt]:
