@@ -1,7 +1,8 @@
 """The block product of narrow elements by instructions that multiply tiles.
 
-A is packed once into tiles of 16 rows, B a strip of 32 columns at a time. Four tiles of accumulators then add up all
-words of both. The registers belong to a thread: they are configured for each product and released after it.
+A is packed into tiles of 16 rows, unless it is a scratch tile with short rows, B into strips of 32 columns. Four tiles
+of accumulators then add up all words of both. The registers belong to a thread: they are configured for each product
+and released after it.
 
 Totals of floats begin at zero and are added to C by vector code, since the instructions flush a subnormal C. Strips
 with so small elements that an instruction might flush a product are multiplied in float32, as in ``micro_dots``.
@@ -22,7 +23,7 @@ from tile_core.cpu.row_dots import Call
 from tile_core.cpu.share_packing import packing
 from tile_core.cpu.tile2d import Tile2D, bits_of, cast, loop, plus, ramp, sequence, splat, times, zero
 from tile_core.cpu.tile_panels import SIDE, WIDTH, pack_columns, pack_tiles, parts_of, place_of, tiles_over
-from tile_core.cpu.words import least_magnitude, panel
+from tile_core.cpu.words import join_words, least_magnitude, load_words, panel
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
 from tile_core.records import dataclass
@@ -36,6 +37,8 @@ _DEPTH, _LONG_DEPTH, _FEW = 128, 512, 64
 _LEFT, _RIGHT = 4, 6
 #: Rows that are multiplied in float32 at a time.
 _ROWS_AT_ONCE = 4
+#: The most words in a row of scratch that is not packed.
+_MOST_ROW = 256
 #: Bytes of a configuration; where the bytes of a row and the rows of each register are in it.
 _CONFIGURATION, _ROW_BYTES, _ROWS, _REGISTERS = 64, 16, 48, 8
 
@@ -90,7 +93,7 @@ class _TileProduct:
     call
         The product.
     left
-        A's panel.
+        A's panel; ``None`` if tiles are read where A is.
     least
         A's least magnitude, if it matters.
     scratch
@@ -98,7 +101,7 @@ class _TileProduct:
     """
 
     call: Call
-    left: BufferVar
+    left: BufferVar | None
     least: BufferVar | None
     scratch: BufferVar
     before: tuple[Stmt, ...]
@@ -106,18 +109,43 @@ class _TileProduct:
     @staticmethod
     def of(call: Call) -> _TileProduct:
         """Return the block of a product, with the statements that pack A."""
-        size = tiles_over(call.m) * tiles_over(call.words) * SIDE * SIDE
-        allocate, left = panel(size, "a_tiles")
         scratch = tirx.decl_buffer((WIDTH * WIDTH,), call.acc, "totals", scope="global", layout=None)
-        steps, least = pack_tiles(call.a, call.m, call.k, left), None
-        before = [allocate, tirx.AllocBuffer(scratch)]
+        before, steps = [tirx.AllocBuffer(scratch)], []
+        left = least = None
+        rows, size = call.m, call.words
+        if not _in_place(call):
+            rows, size = 1, tiles_over(call.m) * tiles_over(call.words) * SIDE * SIDE
+            allocate, left = panel(size, "a_tiles")
+            before.append(allocate)
+            steps += pack_tiles(call.a, call.m, call.k, left)
+
+        def read(i: Expr, at: Expr, lanes: int) -> Expr:
+            return load_words(call.a, i, at, lanes) if left is None else tirx.BufferLoad(left, [ramp(at, lanes)])
+
         if call.products.checked:
-            (lanes, allocate, *made), least = least_magnitude(
-                lambda _, at, n: tirx.BufferLoad(left, [ramp(at, n)]), 1, size, SIDE, "a_least"
-            )
+            (lanes, allocate, *made), least = least_magnitude(read, rows, size, SIDE, "a_least")
             before.append(allocate)
             steps += [lanes, *made]
-        return _TileProduct(call, left, least, scratch, (*before, packing(*steps)))
+        return _TileProduct(call, left, least, scratch, (*before, *([packing(*steps)] if steps else [])))
+
+    def load_left(self, register: int, tile: Expr, s: Expr) -> Stmt:
+        """Return the statement that loads a tile of A, ``s`` tiles along k."""
+        if self.left is not None:
+            return _load(register, self.left, [place_of(tile, 0, s, 0, self.steps)], SIDE)
+        a = self.call.a
+        return _load(register, a.buffer, a.at(times(tile, SIDE), times(s, SIDE * self.group)), _row_words(a))
+
+    def word(self, tile: Expr, row: Expr, s: Expr, w: Expr) -> Expr:
+        """Return a word of A."""
+        if self.left is not None:
+            return tirx.BufferLoad(self.left, [place_of(tile, row, s, w, self.steps)])
+        i, p = plus(times(tile, SIDE), row), plus(times(s, SIDE), w)
+        return join_words(self.call.a, i, p, 1, self.group)
+
+    @property
+    def group(self) -> int:
+        """Elements of a word."""
+        return self.call.products.dot.group
 
     @property
     def steps(self) -> int:
@@ -151,20 +179,22 @@ class _TileProduct:
 
         def strip(j: Expr) -> Stmt:
             j0, base = plus(times(j, width), start), times(j, size)
-            fast = self.rows(j0, width, lambda i, rows: self.corner(i, rows, j0, width, right, base))
+            fast = self.rows(j0, width, lambda i, rows: self.corner(i, rows, j0, width, right, base), self.directly)
             if self.least is None or other is None:
                 return fast
-            slow = self.rows(j0, width, lambda i, rows: self.exact(i, rows, width, right, base))
+            slow = self.rows(j0, width, lambda i, rows: self.exact(i, rows, width, right, base), lambda *_: False)
             return tirx.IfThenElse(is_safe(self.least[0], other[j]), fast, slow)
 
         return [*before, packing(*packed), loop("jt", count, strip)]
 
-    def rows(self, j0: Expr, width: int, corner: Callable[[Expr, int], Stmt]) -> Stmt:
+    def rows(
+        self, j0: Expr, width: int, corner: Callable[[Expr, int], Stmt], directly: Callable[[int, int], bool]
+    ) -> Stmt:
         """Return the products of all rows, in parts of up to 32 of them."""
         m, parts = self.call.m, []
 
         def whole(i: Expr, rows: int) -> Stmt:
-            if self.directly(rows, width):
+            if directly(rows, width):
                 return corner(i, rows)
             i0 = times(i, WIDTH)
             if self.call.c.transposed:
@@ -179,8 +209,9 @@ class _TileProduct:
 
     def directly(self, rows: int, width: int) -> bool:
         """Whether accumulators are read from C and written to it, without vector code."""
-        whole = rows % SIDE == 0 and width % SIDE == 0 and self.call.acc == "int32"
-        return whole and self.call.c.dtype in ("int32", "uint32") and not self.call.c.transposed
+        c, acc = self.call.c, self.call.acc
+        whole = rows % SIDE == 0 and width % SIDE == 0 and not c.transposed
+        return whole and (c.dtype in ("int32", "uint32") or (c.dtype == acc and self.call.clear is True))
 
     def corner(self, i: Expr, rows: int, j0: Expr, width: int, right: BufferVar, base: Expr) -> Stmt:
         """Return the product of the ``i``-th 32 rows with a strip, by the instruction."""
@@ -191,8 +222,7 @@ class _TileProduct:
             made = []
             for r, q in tiles:
                 if q == 0:
-                    place = place_of(plus(times(i, 2), r), 0, s, 0, self.steps)
-                    made.append(_load(_LEFT + r, self.left, [place], SIDE))
+                    made.append(self.load_left(_LEFT + r, plus(times(i, 2), r), s))
                 if r == 0:
                     place = plus(base, plus(times(s, SIDE * WIDTH), q * SIDE))
                     made.append(_load(_RIGHT + q, right, [place], WIDTH))
@@ -219,7 +249,7 @@ class _TileProduct:
             def word(s: Expr, w: Expr) -> Stmt:
                 stores = []
                 for r, q, slot in cells:
-                    left = tirx.BufferLoad(self.left, [place_of(tile, plus(row, r), s, w, self.steps)])
+                    left = self.word(tile, plus(row, r), s, w)
                     at = plus(base, plus(times(plus(times(s, SIDE), w), WIDTH), q * SIDE))
                     y = tirx.BufferLoad(right, [ramp(at, SIDE)])
                     total = call.products.dot.exactly(tirx.BufferLoad(held, slot), splat(left, SIDE), y)
@@ -257,7 +287,7 @@ class _TileProduct:
     def tile_of_c(self, i0: Expr, j0: Expr, r: int, q: int) -> tuple[list[Expr], int]:
         """Return the first element of a tile of C, and the elements from row to row."""
         c = self.call.c
-        return c.at(plus(i0, r * SIDE), plus(j0, q * SIDE)), int(nodes.shape_of(c.buffer)[-1])
+        return c.at(plus(i0, r * SIDE), plus(j0, q * SIDE)), _row_words(c)
 
     def added(self, i: Expr, r: Expr, j0: Expr, width: int) -> Stmt:
         """Return the statements that add a row of accumulators to C."""
@@ -308,6 +338,23 @@ class _TileProduct:
             one = splat(tirx.IntImm("int32", 1), lanes)
             total = held + total if call.acc == "float32" else multiply_add(held, total, one, "int32", lanes)
         return tirx.BufferStore(call.c.buffer, cast(total, call.acc, call.c.dtype, lanes), where)
+
+
+def _in_place(call: Call) -> bool:
+    """Whether tiles of A are read where they are: in scratch, whose rows are short.
+
+    Rows of a tensor may all fall into a few sets of a cache: with 2,048 bytes each, that takes 1.3 times as long.
+    """
+    a = call.a
+    whole = call.words % SIDE == 0 and call.k % call.products.dot.group == 0 and call.m % SIDE == 0
+    held = nodes.scope_of(a.buffer) != "global" and a.load is None and not a.transposed
+    return whole and held and 0 < _row_words(a) <= _MOST_ROW
+
+
+def _row_words(tile: Tile2D) -> int:
+    """Return the words from one row of a scratch tile to the next; 0 if not whole."""
+    bits = int(nodes.shape_of(tile.buffer)[-1]) * bits_of(tile.dtype)
+    return 0 if bits % 32 else bits // 32
 
 
 def _configured(m: int) -> list[Stmt]:
