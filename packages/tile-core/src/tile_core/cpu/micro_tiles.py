@@ -22,7 +22,7 @@ from tile_core.cpu.packing import BLOCK, block_transpose, registers
 from tile_core.cpu.row_dots import Call
 from tile_core.cpu.share_packing import packing
 from tile_core.cpu.tile2d import Tile2D, bits_of, cast, loop, plus, ramp, sequence, splat, times, zero
-from tile_core.cpu.tile_panels import SIDE, WIDTH, pack_columns, pack_tiles, parts_of, place_of, tiles_over
+from tile_core.cpu.tile_panels import SIDE, WIDTH, index_of, pack_columns, pack_tiles, parts_of, tiles_over
 from tile_core.cpu.words import join_words, least_magnitude, load_words, panel
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
@@ -74,7 +74,7 @@ def micro_tiles(
 
 
 def tile_depth(m: int) -> int:
-    """Return the words of k that are multiplied at a time with ``m`` rows of A."""
+    """Return the words of k that ``m`` rows of A are multiplied by."""
     return _LONG_DEPTH if m <= _FEW else _DEPTH
 
 
@@ -131,14 +131,14 @@ class _TileProduct:
     def load_left(self, register: int, tile: Expr, s: Expr) -> Stmt:
         """Return the statement that loads a tile of A, ``s`` tiles along k."""
         if self.left is not None:
-            return _load(register, self.left, [place_of(tile, 0, s, 0, self.steps)], SIDE)
+            return _load(register, self.left, [index_of(tile, 0, s, 0, self.steps)], SIDE)
         a = self.call.a
         return _load(register, a.buffer, a.at(times(tile, SIDE), times(s, SIDE * self.group)), _row_words(a))
 
     def word(self, tile: Expr, row: Expr, s: Expr, w: Expr) -> Expr:
         """Return a word of A."""
         if self.left is not None:
-            return tirx.BufferLoad(self.left, [place_of(tile, row, s, w, self.steps)])
+            return tirx.BufferLoad(self.left, [index_of(tile, row, s, w, self.steps)])
         i, p = plus(times(tile, SIDE), row), plus(times(s, SIDE), w)
         return join_words(self.call.a, i, p, 1, self.group)
 
@@ -224,8 +224,8 @@ class _TileProduct:
                 if q == 0:
                     made.append(self.load_left(_LEFT + r, plus(times(i, 2), r), s))
                 if r == 0:
-                    place = plus(base, plus(times(s, SIDE * WIDTH), q * SIDE))
-                    made.append(_load(_RIGHT + q, right, [place], WIDTH))
+                    at = plus(base, plus(times(s, SIDE * WIDTH), q * SIDE))
+                    made.append(_load(_RIGHT + q, right, [at], WIDTH))
                 made.append(_do(self.instruction, 2 * r + q, _LEFT + r, _RIGHT + q))
             return sequence(*made)
 
@@ -285,7 +285,7 @@ class _TileProduct:
         return [_store(2 * r + q, self.call.c.buffer, *self.tile_of_c(i0, j0, r, q)) for r, q in tiles]
 
     def tile_of_c(self, i0: Expr, j0: Expr, r: int, q: int) -> tuple[list[Expr], int]:
-        """Return the first element of a tile of C, and the elements from row to row."""
+        """Return the first element of a tile of C, and its stride."""
         c = self.call.c
         return c.at(plus(i0, r * SIDE), plus(j0, q * SIDE)), _row_words(c)
 
@@ -352,13 +352,16 @@ def _in_place(call: Call) -> bool:
 
 
 def _row_words(tile: Tile2D) -> int:
-    """Return the words from one row of a scratch tile to the next; 0 if not whole."""
+    """Return the row stride of a scratch tile in words; 0 if not whole."""
     bits = int(nodes.shape_of(tile.buffer)[-1]) * bits_of(tile.dtype)
     return 0 if bits % 32 else bits // 32
 
 
 def _configured(m: int) -> list[Stmt]:
-    """Return the statements that give registers their sizes: of fewer rows, each product takes less time."""
+    """Return the statements that give registers their sizes.
+
+    Registers of fewer rows take less time.
+    """
     byte = [0] * _CONFIGURATION
     byte[0] = 1
     for t in range(_REGISTERS):
@@ -371,7 +374,7 @@ def _configured(m: int) -> list[Stmt]:
 
 
 def _load(register: int, buffer: BufferVar, where: list[Expr], stride: int) -> Stmt:
-    """Return the statement that loads a tile of 32-bit elements, ``stride`` of them from row to row."""
+    """Return the statement that loads a tile with a row stride in words."""
     return _do(
         "tileloadd64", register, tirx.address_of(tirx.BufferLoad(buffer, where)), tirx.IntImm("int64", 4 * stride)
     )

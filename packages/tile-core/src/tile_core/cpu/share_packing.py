@@ -31,7 +31,7 @@ def packing(*steps: Stmt) -> Stmt:
 
 
 def share_packing(body: Stmt, params: Collection[Var]) -> Stmt:
-    """Return the program without marks of packing, and with shared packing in front of its grid.
+    """Move shared packing in front of the grid, and drop all marks of packing.
 
     Parameters
     ----------

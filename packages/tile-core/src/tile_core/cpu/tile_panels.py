@@ -1,18 +1,17 @@
-"""Pack operands of products of tiles: A by tiles of 16 rows x 16 words, B by strips of 32 columns.
+"""Pack operands of tile products: A into tiles, B into strips.
 
-A tile of A is contiguous, so that its rows never fall into the same sets of a cache, as rows of a matrix may. Missing
-elements are zeros.
+A tile has 16 rows of 16 words, a strip the columns of two tiles. A tile of A is contiguous, so that its rows never fall
+into the same sets of a cache, as rows of a matrix may. Missing elements are zeros.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.cpu.packing import BLOCK, block_transpose
 from tile_core.cpu.tile2d import Tile2D, bits_of, loop, plus, ramp, sequence, splat, times
 from tile_core.cpu.words import WORD, join_words, load_words, pack_strip
+from tile_core.records import dataclass
 
 #: Rows of a tile, and the words of each row.
 SIDE = 16
@@ -27,8 +26,8 @@ def tiles_over(extent: int) -> int:
     return -(-extent // SIDE)
 
 
-def place_of(tile: Expr, row: Expr, step: Expr, word: Expr, steps: int) -> Expr:
-    """Return where a word of a tile of A is in its panel, with ``steps`` tiles along k."""
+def index_of(tile: Expr, row: Expr, step: Expr, word: Expr, steps: int) -> Expr:
+    """Return the index of a word of A's panel, which has ``steps`` tiles along k."""
     return plus(times(plus(times(tile, steps), step), SIDE * SIDE), plus(times(row, SIDE), word))
 
 
@@ -43,59 +42,11 @@ def pack_tiles(tile: Tile2D, rows: int, k: int, buffer: BufferVar) -> list[Stmt]
         The panel.
     """
     group = 32 // bits_of(tile.dtype)
-    whole, rest = k // group, k % group
-    steps = tiles_over(whole + (rest > 0))
-
-    def store(t: Expr, r: Expr, p: int, s: Expr, lanes: int, value: Expr) -> Stmt:
-        """Store words from the ``p``-th of step ``s``, or of the steps from there."""
-        place = place_of(t, r, plus(s, p // SIDE), p % SIDE, steps)
-        return tirx.BufferStore(buffer, value, [ramp(place, lanes)])
-
-    def single(t: Expr, r: Expr, p: int, s: Expr, count: int) -> Stmt:
-        word = join_words(tile, plus(times(t, SIDE), r), plus(times(s, SIDE), p), 1, count)
-        return store(t, r, p, s, 1, word)
-
-    def copied(t: Expr, r: Expr, p: int, s: Expr, lanes: int) -> Stmt:
-        return store(t, r, p, s, lanes, load_words(tile, plus(times(t, SIDE), r), plus(times(s, SIDE), p), lanes))
-
-    def exchanged(t: Expr, r: int, p: int, s: Expr, size: int) -> Stmt:
-        i, q = plus(times(t, SIDE), r), plus(times(s, SIDE), p)
-
-        def read(n: int, into: BufferVar) -> Stmt:
-            return tirx.BufferStore(into, join_words(tile, i, plus(q, n), size, group), [ramp(n * size, size)])
-
-        return block_transpose(read, lambda n, row: store(t, plus(r, n), p, s, size, row), size, WORD)
-
-    def each_row(t: Expr, count: int, body: Callable[[Expr, Expr], Stmt]) -> Stmt:
-        return loop("row", count, lambda r: body(t, r))
-
-    def words(t: Expr, count: int, p: int, s: Expr, lanes: int) -> Stmt:
-        """Fill some words of some rows of a tile."""
-        if not tile.transposed:
-            return each_row(t, count, lambda t, r: copied(t, r, p, s, lanes))
-        if lanes < _LEAST_BLOCK or count < _LEAST_BLOCK:
-            return each_row(t, count, lambda t, r: sequence(*(single(t, r, p + q, s, group) for q in range(lanes))))
-        parts = []
-        for row, size in parts_of(count, min(lanes, BLOCK)):
-            if size < _LEAST_BLOCK:
-                parts += [single(t, row + r, p + q, s, group) for r in range(size) for q in range(lanes)]
-            else:
-                parts += [exchanged(t, row, p + q, s, size) for q in range(0, lanes, size)]
-        return sequence(*parts)
-
-    def filled(t: Expr, count: int) -> Stmt:
-        parts = []
-        if whole >= SIDE:
-            parts.append(loop("step", whole // SIDE, lambda s: words(t, count, 0, s, SIDE)))
-        parts += [words(t, count, p, 0, lanes) for p, lanes in _left(whole, SIDE)]
-        if rest:
-            parts.append(each_row(t, count, lambda t, r: single(t, r, whole, 0, rest)))
-        return sequence(*parts)
-
-    made = _zeros(rows, whole + (rest > 0), buffer)
+    tiles = _Tiles(tile, k, group, buffer)
+    made = _zeros(rows, -(-k // group), buffer)
     if rows >= SIDE:
-        made.append(loop("tile", rows // SIDE, lambda t: filled(t, SIDE)))
-    return [*made, filled(rows // SIDE, rows % SIDE)] if rows % SIDE else made
+        made.append(loop("tile", rows // SIDE, lambda t: tiles.filled(t, SIDE)))
+    return [*made, tiles.filled(rows // SIDE, rows % SIDE)] if rows % SIDE else made
 
 
 def pack_columns(tile: Tile2D, j0: int, count: int, width: int, k: int, buffer: BufferVar) -> list[Stmt]:
@@ -128,13 +79,13 @@ def pack_columns(tile: Tile2D, j0: int, count: int, width: int, k: int, buffer: 
 
 
 def parts_of(extent: int, lanes: int) -> tuple[tuple[int, int], ...]:
-    """Return offsets and lanes of vectors that cover an extent, none of which overlap."""
+    """Return offsets and lanes of disjoint vectors that cover an extent."""
     whole = tuple((at, lanes) for at in range(0, extent - lanes + 1, lanes))
     return (*whole, *_left(extent, lanes))
 
 
 def _left(extent: int, most: int) -> list[tuple[int, int]]:
-    """Return vectors for the rest of an extent beyond whole vectors, each aligned to its size."""
+    """Return shorter vectors for the rest of an extent, each aligned to its size."""
     found, at = [], extent // most * most
     while at < extent:
         size = 1 << ((extent - at).bit_length() - 1)
@@ -144,7 +95,7 @@ def _left(extent: int, most: int) -> list[tuple[int, int]]:
 
 
 def _zeros(rows: int, words: int, buffer: BufferVar) -> list[Stmt]:
-    """Return the statements that clear the last tiles along both axes where they have missing elements."""
+    """Return the statements that clear the last tiles along both axes if incomplete."""
     steps, high = tiles_over(words), tiles_over(rows)
     zeros = splat(tirx.IntImm(WORD, 0), SIDE)
 
@@ -158,3 +109,72 @@ def _zeros(rows: int, words: int, buffer: BufferVar) -> list[Stmt]:
     if words % SIDE:
         made.append(loop("tile", high, lambda t: cleared(plus(times(t, steps), steps - 1))))
     return made
+
+
+@dataclass(frozen=True)
+class _Tiles:
+    """The tiles of A's panel.
+
+    Arguments of methods are a tile, rows of it, and words counted from a step along k.
+    """
+
+    tile: Tile2D
+    k: int
+    group: int
+    buffer: BufferVar
+
+    def filled(self, t: Expr, rows: int) -> Stmt:
+        """Return the statement that fills the tiles of up to 16 rows."""
+        whole, rest = self.k // self.group, self.k % self.group
+        parts = []
+        if whole >= SIDE:
+            parts.append(loop("step", whole // SIDE, lambda s: self.words(t, rows, 0, s, SIDE)))
+        parts += [self.words(t, rows, p, 0, lanes) for p, lanes in _left(whole, SIDE)]
+        if rest:
+            parts.append(loop("row", rows, lambda r: self.single(t, r, whole, 0, rest)))
+        return sequence(*parts)
+
+    def words(self, t: Expr, rows: int, p: int, s: Expr, lanes: int) -> Stmt:
+        """Return the statement that fills some words of each row."""
+        if not self.tile.transposed:
+            return loop("row", rows, lambda r: self.copied(t, r, p, s, lanes))
+        if min(lanes, rows) < _LEAST_BLOCK:
+            ones = [p + q for q in range(lanes)]
+            return loop("row", rows, lambda r: sequence(*(self.single(t, r, q, s, self.group) for q in ones)))
+        parts = []
+        for row, size in parts_of(rows, min(lanes, BLOCK)):
+            if size < _LEAST_BLOCK:
+                cells = [(row + r, p + q) for r in range(size) for q in range(lanes)]
+                parts += [self.single(t, r, q, s, self.group) for r, q in cells]
+            else:
+                parts += [self.exchanged(t, row, p + q, s, size) for q in range(0, lanes, size)]
+        return sequence(*parts)
+
+    def copied(self, t: Expr, r: Expr, p: int, s: Expr, lanes: int) -> Stmt:
+        """Return the copy of adjacent words of a row."""
+        return self.store(t, r, p, s, lanes, load_words(self.tile, *_coordinates(t, r, s, p), lanes))
+
+    def single(self, t: Expr, r: Expr, p: int, s: Expr, elements: int) -> Stmt:
+        """Return the copy of one word, which may lack elements."""
+        return self.store(t, r, p, s, 1, join_words(self.tile, *_coordinates(t, r, s, p), 1, elements))
+
+    def exchanged(self, t: Expr, r: int, p: int, s: Expr, size: int) -> Stmt:
+        """Return the copy of a block of words that is transposed in registers."""
+        i, q = _coordinates(t, r, s, p)
+
+        def read(n: int, into: BufferVar) -> Stmt:
+            words = join_words(self.tile, i, plus(q, n), size, self.group)
+            return tirx.BufferStore(into, words, [ramp(n * size, size)])
+
+        return block_transpose(read, lambda n, row: self.store(t, plus(r, n), p, s, size, row), size, WORD)
+
+    def store(self, t: Expr, r: Expr, p: int, s: Expr, lanes: int, value: Expr) -> Stmt:
+        """Return the statement that stores adjacent words of a row."""
+        steps = tiles_over(-(-self.k // self.group))
+        at = index_of(t, r, plus(s, p // SIDE), p % SIDE, steps)
+        return tirx.BufferStore(self.buffer, value, [ramp(at, lanes)])
+
+
+def _coordinates(t: Expr, r: Expr, s: Expr, p: int) -> tuple[Expr, Expr]:
+    """Return the row and the word in A."""
+    return plus(times(t, SIDE), r), plus(times(s, SIDE), p)
