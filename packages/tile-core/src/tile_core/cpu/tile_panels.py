@@ -141,7 +141,14 @@ class _Tiles:
         if min(lanes, rows) < _LEAST_BLOCK:
             ones = [p + q for q in range(lanes)]
             return loop("row", rows, lambda r: sequence(*(self.single(t, r, q, s, self.group) for q in ones)))
-        parts = []
+        parts: list[Stmt] = []
+        if lanes == rows == SIDE:
+            count = SIDE // BLOCK
+
+            def block(r: Expr, q: Expr) -> Stmt:
+                return self.exchanged(t, times(r, BLOCK), times(q, BLOCK), s, BLOCK)
+
+            return loop("row", count, lambda r: loop("word", count, lambda q: block(r, q)))
         for row, size in parts_of(rows, min(lanes, BLOCK)):
             if size < _LEAST_BLOCK:
                 cells = [(row + r, p + q) for r in range(size) for q in range(lanes)]
@@ -158,7 +165,7 @@ class _Tiles:
         """Return the copy of one word, which may lack elements."""
         return self.store(t, r, p, s, 1, join_words(self.tile, *_coordinates(t, r, s, p), 1, elements))
 
-    def exchanged(self, t: Expr, r: int, p: int, s: Expr, size: int) -> Stmt:
+    def exchanged(self, t: Expr, r: Expr, p: Expr, s: Expr, size: int) -> Stmt:
         """Return the copy of a block of words that is transposed in registers."""
         i, q = _coordinates(t, r, s, p)
 
@@ -168,13 +175,14 @@ class _Tiles:
 
         return block_transpose(read, lambda n, row: self.store(t, plus(r, n), p, s, size, row), size, WORD)
 
-    def store(self, t: Expr, r: Expr, p: int, s: Expr, lanes: int, value: Expr) -> Stmt:
+    def store(self, t: Expr, r: Expr, p: Expr, s: Expr, lanes: int, value: Expr) -> Stmt:
         """Return the statement that stores adjacent words of a row."""
         steps = tiles_over(-(-self.k // self.group))
-        at = index_of(t, r, plus(s, p // SIDE), p % SIDE, steps)
+        step, word = divmod(p, SIDE) if isinstance(p, int) else (0, p)
+        at = index_of(t, r, plus(s, step), word, steps)
         return tirx.BufferStore(self.buffer, value, [ramp(at, lanes)])
 
 
-def _coordinates(t: Expr, r: Expr, s: Expr, p: int) -> tuple[Expr, Expr]:
+def _coordinates(t: Expr, r: Expr, s: Expr, p: Expr) -> tuple[Expr, Expr]:
     """Return the row and the word in A."""
     return plus(times(t, SIDE), r), plus(times(s, SIDE), p)
