@@ -9,9 +9,8 @@ import tile_core as tile
 import tile_core.language as T
 from tile_core.cpu import build as building
 from tile_core.cpu.isa import Isa, detect
-from tile_core.testing import search as searching
 from tile_core.testing.run import Session
-from tile_core.testing.search import Chunk, WrongProgram, search
+from tile_core.testing.search import Chunk, search
 
 avx512 = pytest.mark.skipif(detect().name != "avx512", reason="the defect is one of AVX-512")
 
@@ -25,16 +24,6 @@ FOUND = Chunk("indices", 1240095722756, 80)
 @avx512
 def test_the_program_that_was_wrong_is_right():
     with tile.disable_cache():
-        search(FOUND, Session("cpu", None), lambda kind, count: None)
-
-
-@pytest.mark.skipif(detect().mcpu != "rocketlake", reason="for another CPU LLVM makes other vectors of the program")
-def test_it_is_wrong_with_all_instructions(monkeypatch):
-    """When this fails, LLVM may be mended: the instructions can be switched on again."""
-    monkeypatch.setattr(searching.indices, "guilty", lambda kernel, fails: kernel)
-    monkeypatch.setattr(searching.indices, "smallest", lambda kernel, fails: kernel)
-    monkeypatch.setattr(Isa, "target", lambda self: {"kind": "llvm", "mcpu": self.mcpu, "mattr": ["-prefer-256-bit"]})
-    with tile.disable_cache(), pytest.raises(WrongProgram):
         search(FOUND, Session("cpu", None), lambda kind, count: None)
 
 
