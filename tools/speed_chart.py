@@ -23,7 +23,9 @@ from repository import ROOT, report
 
 CHART = ROOT / "docs" / "speed.svg"
 #: Pages of results, and the headings above their bars.
-PRODUCTS, DAY = "cuda-later-2026-11-26.md", "cuda-day-2026-11-29.md"
+PRODUCTS = "cuda-later-2026-11-26.md"
+#: The newest page first: each program is shown as measured last.
+DAYS = ("cuda-day-2026-11-30.md", "cuda-day-2026-11-29.md")
 _SIZE = 8192
 _LEFT, _WIDTH, _RIGHT, _ROW, _GAP = 430, 240, 212, 14, 7
 _STYLE = """\
@@ -106,17 +108,18 @@ def product_bars() -> Iterator[Bar]:
 
 def day_bars() -> Iterator[Bar]:
     """Yield the sizes of each program that take longest: tile and its library."""
-    page = write_out((RESULTS / DAY).read_text(encoding="utf-8"))
-    (table,) = [t for t in tables_of(page) if "library" in t.columns]
-    times = [float(ms) for ms in table.column("ms")]
-    programs = table.column("program")
-    longest = {name: max(ms for ms, of in zip(times, programs, strict=True) if of == name) for name in programs}
-    pairs = paired_bars(table)
-    for name, most in longest.items():
-        at = next(n for n, ms in enumerate(times) if (ms, programs[n]) == (most, name))
-        for bar in pairs[2 * at : 2 * at + 2]:
-            text = bar.text.rpartition(", ")[0] if bar.ours else bar.text
-            yield Bar(bar.label, text, bar.low, bar.high, bar.ours)
+    seen: set[str] = set()
+    for name in DAYS:
+        page = write_out((RESULTS / name).read_text(encoding="utf-8"))
+        (table,) = [t for t in tables_of(page) if "library" in t.columns]
+        times, programs = [float(ms) for ms in table.column("ms")], table.column("program")
+        pairs = paired_bars(table)
+        for program in dict.fromkeys(p for p in programs if p not in seen):
+            at = max((n for n, of in enumerate(programs) if of == program), key=lambda n: times[n])
+            for bar in pairs[2 * at : 2 * at + 2]:
+                text = bar.text.rpartition(", ")[0] if bar.ours else bar.text
+                yield Bar(bar.label, text, bar.low, bar.high, bar.ours)
+        seen.update(programs)
 
 
 def _bar(bar: Bar, y: int, most: float) -> str:
