@@ -97,6 +97,7 @@ def test_read_only_memory():
 class TestLife:
     @pytest.mark.parametrize("version", [None, (1, 0)])
     def test_a_capsule_that_nobody_takes(self, version):
+        gc.collect()
         value = Exported(np.arange(3))
         owner, before = weakref.ref(value.owner), len(dlpack._alive)
         capsule = value.__dlpack__(max_version=version)

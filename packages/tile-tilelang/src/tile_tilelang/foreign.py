@@ -153,6 +153,7 @@ def comm_reducer(combine: Callable[[Any, Any], Any], identity: Any, *hints: Any)
     return combine
 
 
+_ATTRIBUTES = frozenset({"reduce_scope"})
 #: The trace and the function of the last ``T.attr(..., "reduce_scope", ...)``.
 _combine: list[tuple[Any, Callable[[Any, Any], Any]]] = []
 
@@ -175,7 +176,7 @@ def attr(node: Any, attr_key: str, value: Any) -> _Noted:
     NotInLanguage
         For another attribute.
     """
-    if attr_key != "reduce_scope":
+    if attr_key not in _ATTRIBUTES:
         reason, instead = refusal("attr") or ("", "")
         raise NotInLanguage(name=f'attr(..., "{attr_key}")', reason=reason, instead=instead)
     _combine[:] = [(current("T.attr"), node)]
