@@ -194,13 +194,12 @@ def _pipeline(hooks: SimtHooks) -> Callable[[KernelPlan, Context], KernelPlan]:
         body, reads = plan.body, hooks.reads_directly
         if reads is not None:
             body = read_operands_directly(body, lambda operand: reads(operand, threads, ctx, aligned), kept)
-        persistent_hooks = None
+        persistent_hooks, panels = None, {} if isinstance(plan.order, LongestFirst) else plan.order
         # The layout of a fragment refers to all threads of the block, so the block gets no further ones.
         placed = any(str(a.buffer.name) in annotated for a in _fragments(body))
         alone = cluster_of(plan.program.attrs) == (1, 1, 1) and not uses_threads(body)
         if hooks.share is not None and alone and not placed:
             share = functools.partial(hooks.share, ctx=ctx)
-            panels = {} if isinstance(plan.order, LongestFirst) else plan.order
             persistent_hooks = PersistentHooks(share, plan.block.thread, panels)
         body, report = plan_pipeline(
             body, can_copy, safe_values, threads, lambda call, count: hooks.is_async(call, ctx, count),
@@ -209,7 +208,8 @@ def _pipeline(hooks: SimtHooks) -> Callable[[KernelPlan, Context], KernelPlan]:
         plan = plan.replace(body=body, pipeline=report)
         if prod(report.cluster) > 1:
             attrs = {**plan.program.attrs, CLUSTER: report.cluster}
-            plan = plan.replace(program=replace(plan.program, attrs=attrs), written=plan.program)
+            # Blocks of a cluster are neighbours in the grid.
+            plan = plan.replace(program=replace(plan.program, attrs=attrs), written=plan.program, order=panels)
         if report.persistent is None:
             return plan
         block = replace(plan.block, extents=(threads + report.persistent.extra_threads, 1, 1))
