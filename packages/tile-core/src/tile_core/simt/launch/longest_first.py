@@ -21,6 +21,7 @@ _TYPICAL = 4096
 """Value of a size that is not known at compile time."""
 _SAMPLES = 8
 _WAVES = 4
+"""Blocks of a panel relative to those that run at a time, at least."""
 _UNEQUAL = 0.75
 """Mean trip count relative to the largest, at most, for an order that is worth its divisions."""
 _WAITING = ("tile.sync_grid", "tile.wait", "tile.launch_", "tile.cluster")
