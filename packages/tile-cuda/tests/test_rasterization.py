@@ -141,6 +141,7 @@ def triangle(grid, trips, dynamic=False):
     return main
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize(
     ("trips", "expected"),
     [
@@ -175,6 +176,7 @@ def test_blocks_that_wait_for_others_keep_their_order():
     assert report_json(main, "cuda:sm_80")["rasterization"] == ""
 
 
+@pytest.mark.sweep(0.25)
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize(
     ("grid", "trips"),
