@@ -203,7 +203,8 @@ types = [f"{s}int{b}" for s in ("", "u") for b in (8, 16, 32, 64)] + ["float32",
 for dtype in types:
     k = compiled(f'''
 @T.prim_func
-def main(A: T.Tensor((256,), "{dtype}"), B: T.Tensor((3, 3), "{dtype}"), C: T.Tensor((3, 3), "{dtype}")):
+def main(A: T.Tensor((256,), "{dtype}"), B: T.Tensor((3, 3), "{dtype}"), C: T.Tensor((3, 3), "{dtype}"),
+         D: T.Tensor((3, 3), "{dtype}")):
     with T.Kernel(2, threads=128) as bx:
         s = T.alloc_shared((3, 3), "{dtype}")
         T.copy(C, s)
@@ -216,17 +217,17 @@ def main(A: T.Tensor((256,), "{dtype}"), B: T.Tensor((3, 3), "{dtype}"), C: T.Te
             T.atomic_max(s[1, i % 3], A[bx * 128 + i])
             T.atomic_min(s[2, i % 3], A[bx * 128 + i])
         if bx == 1:
-            T.copy(s, C)
+            T.copy(s, D)
 ''')
     a = np.random.default_rng(1).integers(0, 100, 256).astype(dtype)
-    b, c = (np.full((3, 3), 50, dtype) for _ in range(2))
-    k(a, b, c)
+    b, c, d = (np.full((3, 3), 50, dtype) for _ in range(3))
+    k(a, b, c, d)
     def want(part):
         place = np.arange(len(part)) % 128 % 3
         with np.errstate(over="ignore"):
             return np.stack([np.array([f(np.append(part[place == i], np.array(50, dtype))) for i in range(3)])
                              for f in (lambda x: x.sum(dtype=dtype), np.max, np.min)])
-    print(dtype, np.array_equal(b, want(a)), np.array_equal(c, want(a[128:])))
+    print(dtype, np.array_equal(b, want(a)), np.array_equal(d, want(a[128:])))
 """)
     assert len(out.splitlines()) == 10
     assert all(line.endswith("True True") for line in out.splitlines()), out

@@ -89,6 +89,7 @@ def test_a_section_says_what_its_cells_say_and_nothing_else(name: str) -> None:
     assert read(name) == {key(row): {text: support_page.cell(row, text) for text in targets()} for row in mine}
 
 
+@pytest.mark.sweep(0.25)
 def test_columns_show_the_instructions_of_their_architecture() -> None:
     half = (("float16", "float16", "float32"), ("shared", "shared", "fragment"))
     found = read("gemm")[half]

@@ -316,3 +316,10 @@ def all_accumulators_are_added_up_at_once(patch: Any) -> None:
         return added_up(list(rows) * (row_dots.ROWS if len(rows) == lanes else 1), lanes, acc, add)
 
     patch.setattr(row_dots, "added_up", every)
+
+
+def blocks_are_iterations(patch: Any) -> None:
+    """Targets with threads: loops over the grid are split like a thread's loops."""
+    from tile_core.simt.threads import interior
+
+    patch.setattr(interior, "role", lambda loop: "serial")

@@ -85,6 +85,7 @@ FINDS = {
         "cpu:alderlake",
         Chunk("programs", 11, 15, "odd-products"),
     ),
+    "conditions on blocks": ("blocks_are_iterations", "cuda:sm_80", Chunk("programs", 0, 10, "block-races")),
     "arrays of threads": ("arrays_of_the_block", "cpu", Chunk("programs", 1, 10, "threads")),
     "pairs of dependent iterations": (
         "dependent_iterations_are_packed",

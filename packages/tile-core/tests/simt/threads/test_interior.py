@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tile_core.compat.tvm import ir, tirx
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import collect
 from tile_core.simt.threads.interior import split_interior
 
@@ -96,3 +96,12 @@ def test_conditions_on_what_the_loops_write_by_another_name_stay():
     loops = nest(tirx.IfThenElse(at_ij < length, store(tripled(at_ij), at_ij), None))
     body = nodes.seq([tirx.DeclBuffer(view, data=tirx.buffer_data(Y)), loops])
     assert not any(type(s) is tirx.IfThenElse for s in split_interior(body).seq)
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_loops_over_the_grid_stay(wrapped):
+    body = tirx.IfThenElse(at_ij < n, store(tripled(at_ij), at_ij), None)
+    for axis, (var, extent) in enumerate(((i, 4), (j, 8))):
+        body = nodes.for_loop(var, extent, body, "grid", annotations={attributes.AXIS: axis})
+    loops = nest(body, (1, 1)) if wrapped else body
+    assert split_interior(loops).same_as(loops)

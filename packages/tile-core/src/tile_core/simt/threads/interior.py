@@ -14,7 +14,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.attributes import VECTOR
-from tile_core.ir.visit import StmtRewriter, annotation, collect, renamed, replace_for, uses_var
+from tile_core.ir.visit import StmtRewriter, annotation, collect, renamed, replace_for, role, uses_var
 from tile_core.simt.memory.alignment import view_roots
 from tile_core.simt.memory.lane_conditions import LaneConditions, negated
 from tile_core.simt.memory.vector_bodies import evaluated, leading_conditions, parts_of, with_outcome
@@ -55,9 +55,15 @@ class _SplitInterior(StmtRewriter):
 
 
 def _nest(s: Stmt) -> list[Stmt]:
-    """Return the loops of constant extents around a body, from the outermost."""
+    """Return a thread's loops of constant extents around a body, from the outermost."""
     found = []
-    while type(s) is tirx.For and isinstance(nodes.as_int(s.extent), int) and nodes.as_int(s.min) == 0:
+    # The loops over the grid stay as they are: they become the launch.
+    while (
+        type(s) is tirx.For
+        and role(s) != "grid"
+        and isinstance(nodes.as_int(s.extent), int)
+        and nodes.as_int(s.min) == 0
+    ):
         if s.step is not None and nodes.as_int(s.step) != 1:
             return []
         found.append(s)

@@ -21,7 +21,10 @@ _CORNERS = (
     "bx // {a} * {b} + by * {c}", "(bx ^ {a}) * {b}", "{c} + {a}", "40 - bx * {a} - by * {b}", "bx * 30 + by * {a}",
     "(bx % {a}) * {b} + bx // {a} * {c}",
 )  # fmt: skip
-_GUARDS = ("", "", "", "bx < {a}", "by == {a}", "bx == {a} and by == 0", "bx % {a} == 0", "bx * 2 + by < {b}")
+_GUARDS = (
+    "", "", "", "bx < {a}", "by == {a}", "bx == {a} and by == 0", "bx % {a} == 0", "bx * 2 + by < {b}",
+    "bx + by * {a} < {b}", "by * 4 + bx >= {a}",
+)  # fmt: skip
 #: What a block writes, by the block indices on which that depends.
 _VALUES = (("bx * 8 + by + 1", "bx by"), ("by", "by"), ("7", ""), ("A[0]", ""))
 _STORES = (
@@ -47,6 +50,8 @@ def block_races(draw: Draw) -> Unit:
     read = _drawn(draw, _CORNERS) if draw(st.integers(0, 3)) == 0 else ""
     if read:
         lines.append(f"O[bx, by] = B[{read}]")
+    elif draw(st.booleans()):
+        lines.append("O[bx, by] = A[(bx + by) % 4]")
     blocks = [{"bx": x, "by": y} for y in range(extents[1]) for x in range(extents[0])]
     value_of = None if form is _UPDATE else "atomic" if form is _ATOMIC else needs
     written = _written(blocks, at, guard, n, value_of)
