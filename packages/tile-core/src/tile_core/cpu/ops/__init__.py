@@ -8,6 +8,7 @@ from tile_core.cpu.ops.fold import LaneFold
 from tile_core.cpu.ops.gemm import DotGemm, PackedGemm, TileGemm
 from tile_core.cpu.ops.gemm_sp import RowsGemmSp
 from tile_core.cpu.ops.reduce import LaneReduce
+from tile_core.cpu.ops.scan import LaneScan
 from tile_core.cpu.ops.sort import PartSort
 from tile_core.cpu.ops.topk import LaneTopK
 from tile_core.cpu.target import isa_of
@@ -29,6 +30,7 @@ def variants(target: Target) -> tuple[Variant, ...]:
         RowsGemmSp(isa),
         LaneReduce(isa),
         LaneFold(isa),
+        LaneScan(isa),
         LaneTopK(isa),
         PartSort(),
         *(MeaningVariant("cpu", op) for op in OPS),
