@@ -323,3 +323,18 @@ def blocks_are_iterations(patch: Any) -> None:
     from tile_core.simt.threads import interior
 
     patch.setattr(interior, "role", lambda loop: "serial")
+
+
+def loops_are_fused_by_their_extents(patch: Any) -> None:
+    """CPU: parallel loops are fused if an index of theirs is the loop's variable, whatever is added to it."""
+    from tile_core.cpu import fuse_loops
+
+    def width(first: Any, second: Any, pair: Any) -> int | None:
+        for mine, theirs in zip(pair[0].indices, pair[1].indices, strict=True):
+            one = fuse_loops.linear_form(mine, [first.loop_var])
+            other = fuse_loops.linear_form(theirs, [second.loop_var])
+            if one is not None and other is not None and one.steps == other.steps == (1,):
+                return 1
+        return None
+
+    patch.setattr(fuse_loops, "_width", width)

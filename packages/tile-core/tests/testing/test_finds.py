@@ -86,6 +86,7 @@ FINDS = {
         Chunk("programs", 11, 15, "odd-products"),
     ),
     "conditions on blocks": ("blocks_are_iterations", "cuda:sm_80", Chunk("programs", 0, 10, "block-races")),
+    "loops over other elements": ("loops_are_fused_by_their_extents", "cpu", Chunk("programs", 0, 20)),
     "arrays of threads": ("arrays_of_the_block", "cpu", Chunk("programs", 1, 10, "threads")),
     "pairs of dependent iterations": (
         "dependent_iterations_are_packed",

@@ -10,9 +10,11 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.cpu.attributes import ATTRIBUTES, CALLS_BACK, CODED, DEVICE_ID, DEVICE_TYPE
 from tile_core.cpu.debug import calls_back, lower_debug
+from tile_core.cpu.fuse_loops import fuse_loops
 from tile_core.cpu.grid import fuse_grid
 from tile_core.cpu.lane_selects import select_lanes
 from tile_core.cpu.poison import poison
+from tile_core.cpu.prefetch_tiles import prefetch_tiles
 from tile_core.cpu.products import fence_products
 from tile_core.cpu.read_through import read_through
 from tile_core.cpu.scratch import lower_scratch
@@ -85,6 +87,8 @@ def pipeline(target: Target, spine: Spine) -> Spine:
             "selects", _selects, "after math, whose expressions may be computed in any case; before branches of these"
         ),
         Pass("hide", _hide, "after all passes that look at float arithmetic, before TVM's simplifier sees it"),
+        Pass("fuse_loops", _fuse_loops, "on the final bodies of loops; before vectors, which fused loops keep"),
+        Pass("prefetch", _prefetch, "on the loops that are left of a block; before vectors, whose loops have no steps"),
         Pass("vectorize", _vectorize, "after all rewriting of loop bodies"),
         Pass("share", _share, "after vectors: whether a loop has any depends on its bindings"),
         Pass("place", _lower_scratch, "last of ours: from here on buffers are memory", "lowered"),
@@ -174,6 +178,16 @@ def _selects(plan: Plan, ctx: Context) -> Plan:
 
 def _hide(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=flatten_lets(hide(plan.body)))
+
+
+def _fuse_loops(plan: Plan, ctx: Context) -> Plan:
+    bits = 0 if ctx.options.generic else isa_of(ctx.target).vector_bits
+    return plan.replace(body=fuse_loops(plan.body, bits))
+
+
+def _prefetch(plan: Plan, ctx: Context) -> Plan:
+    bits = 0 if ctx.options.generic else isa_of(ctx.target).vector_bits
+    return plan.replace(body=prefetch_tiles(plan.body, bits))
 
 
 def _vectorize(plan: Plan, ctx: Context) -> Plan:

@@ -103,11 +103,11 @@ def zero(dtype: str) -> Expr:
     return tirx.FloatImm(dtype, 0.0) if dtype.startswith(("float", "bfloat")) else tirx.IntImm(dtype, 0)
 
 
-def prefetch(buffer: BufferVar, indices: list[Expr]) -> Stmt:
-    """Return a prefetch of an element's cache line."""
+def prefetch(buffer: BufferVar, indices: list[Expr], *, writes: bool = False, near: bool = True) -> Stmt:
+    """Return a prefetch of an element's cache line, to write it, or into L2 only."""
     address = tirx.address_of(tirx.BufferLoad(buffer, indices))
-    read, near, data = (tirx.IntImm("int32", x) for x in (0, 3, 1))
-    return tirx.Evaluate(tirx.call_intrin("void", "tirx.prefetch", address, read, near, data))
+    kind, locality, data = (tirx.IntImm("int32", x) for x in (int(writes), 3 if near else 2, 1))
+    return tirx.Evaluate(tirx.call_intrin("void", "tirx.prefetch", address, kind, locality, data))
 
 
 def sequence(*statements: Stmt) -> Stmt:

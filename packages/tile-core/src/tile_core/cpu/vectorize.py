@@ -45,9 +45,9 @@ class _VectorizeLoops(StmtRewriter):
         extent = nodes.as_int(s.extent)
         if not self.vector_bits or not isinstance(extent, int) or extent < 2:
             return s
-        if not _has_vector_form(s):
-            return self.guarded(s, extent, self.lanes(s))
-        return _split(s, extent, self.lanes(s))
+        if not has_vector_form(s):
+            return self.guarded(s, extent, lanes_of(s, self.vector_bits))
+        return _split(s, extent, lanes_of(s, self.vector_bits))
 
     def guarded(self, s: Stmt, extent: int, lanes: int) -> Stmt:
         """Return a loop whose vectors run in lanes where their conditions hold."""
@@ -57,7 +57,7 @@ class _VectorizeLoops(StmtRewriter):
         inner, outer = nodes.fresh(f"{s.loop_var.name}_v"), nodes.fresh(f"{s.loop_var.name}_o")
         first = s.min + outer * lanes
         body = substitute(s.body, {s.loop_var: first + inner})
-        one = decided(nodes.for_loop(inner, lanes, body, span=s.span), lanes, self.divisors, _has_vector_form)
+        one = decided(nodes.for_loop(inner, lanes, body, span=s.span), lanes, self.divisors, has_vector_form)
         if one is None:
             return s
         vectors = nodes.for_loop(outer, trips, _InLanes().stmt(one), span=s.span)
@@ -72,20 +72,21 @@ class _VectorizeLoops(StmtRewriter):
             self.divisors[s.var] = factor(s.value, self.divisors)
         return s
 
-    def lanes(self, loop: Stmt) -> int:
-        """Return how many elements of the widest type of the body fill a vector."""
-        widths = [DTYPES[nodes.element_type(st.buffer)].bits for st in collect(loop.body, tirx.BufferStore)]
-        for node in collect(loop.body, (ir.TensorLoad, tirx.Cast)):
-            if uses_var(node, loop.loop_var):
-                widths.append(DTYPES[nodes.dtype_of(node)].bits)
-        return max(2, self.vector_bits // max([8, *widths]))
+
+def lanes_of(loop: Stmt, vector_bits: int) -> int:
+    """Return how many elements of the widest type of a loop's body fill a vector."""
+    widths = [DTYPES[nodes.element_type(st.buffer)].bits for st in collect(loop.body, tirx.BufferStore)]
+    for node in collect(loop.body, (ir.TensorLoad, tirx.Cast)):
+        if uses_var(node, loop.loop_var):
+            widths.append(DTYPES[nodes.dtype_of(node)].bits)
+    return max(2, vector_bits // max([8, *widths]))
 
 
 class _InLanes(StmtRewriter):
     """Makes vectors of the loops over lanes that have a vector form."""
 
     def visit_For(self, s: Stmt) -> Stmt:
-        if not _has_vector_form(s):
+        if not has_vector_form(s):
             return s
         return replace_for(s, halve(s.body, s.loop_var), kind=tirx.ForKind.VECTORIZED, annotations={ROLE: "vectorized"})
 
@@ -131,7 +132,8 @@ def _is_copy(loop: Stmt) -> bool:
     return isinstance(s, tirx.BufferStore) and isinstance(s.value, ir.TensorLoad)
 
 
-def _has_vector_form(loop: Stmt) -> bool:
+def has_vector_form(loop: Stmt) -> bool:
+    """Whether a loop's iterations can run in the lanes of vectors."""
     v = loop.loop_var
     varying = _varying(loop)
     # TVM takes the lanes of a statement one by one where a call has no vector form, but not what is bound around it.
