@@ -1,4 +1,4 @@
-"""``cpu.scan.lanes``: prefix sums, products and maxima of a vector at a time.
+"""``cpu.scan.lanes``: scans of a vector at a time.
 
 A vector is scanned in as many steps as it has powers of two of lanes, each with the lanes moved by one of these (Kogge
 and Stone, 1973). What came before it is combined with all of its lanes at once.
@@ -112,17 +112,19 @@ class _Row:
         return nodes.seq(parts)
 
     def vectors(self, part: BufferVar, carry: BufferVar) -> list[Stmt]:
-        """Return the scan of a vector, from what came before it to what comes after it."""
+        """Return the scan of a vector, which begins with the carry and updates it."""
         lanes = self.lanes
         every = [ramp(0, lanes)]
         vector, found = tirx.BufferLoad(part, every), list[Stmt]()
-        neutrals = tirx.Broadcast(self.neutral, lanes)
         distance = 1
         while distance < lanes:
             moved = [lane + distance if self.reverse else lane - distance for lane in range(lanes)]
-            taken = [lanes + m if 0 <= m < lanes else lane for lane, m in enumerate(moved)]
-            other = tirx.Shuffle([neutrals, vector], taken)
-            found.append(tirx.BufferStore(part, self.combine(other, vector), every))
+            other = tirx.Shuffle([vector], [m % lanes for m in moved])
+            first = tirx.Broadcast(tirx.IntImm("int32", lanes - distance if self.reverse else distance), lanes)
+            lane = ramp(0, lanes)
+            reached = tirx.LT(lane, first) if self.reverse else tirx.GE(lane, first)
+            value = tirx.Select(reached, self.combine(other, vector), vector)
+            found.append(tirx.BufferStore(part, value, every))
             distance *= 2
         found.append(tirx.BufferStore(part, self.combine(tirx.BufferLoad(carry, every), vector), every))
         last = 0 if self.reverse else lanes - 1
