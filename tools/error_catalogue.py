@@ -17,7 +17,7 @@ from repository import ROOT, report
 sys.path.insert(0, str(ROOT / "packages" / "tile-core" / "src"))
 
 from tile_core.errors import catalogue
-from tile_core.errors.catalogue import classes, entry_of, modules
+from tile_core.errors.catalogue import classes, entries, entry_of, modules
 
 PAGE = Path("docs", "errors.md")
 
@@ -88,7 +88,8 @@ def duplicates() -> list[str]:
     owners: dict[str, list[str]] = {}
     for module in modules():
         for error in classes(module):
-            owners.setdefault(error.code, []).append(f"{module.__name__}.{error.__name__}")
+            for code in (error.code, *error.formerly):
+                owners.setdefault(code, []).append(f"{module.__name__}.{error.__name__}")
     return [f"{code} is the code of {' and of '.join(names)}" for code, names in owners.items() if len(names) > 1]
 
 
@@ -108,8 +109,10 @@ def page() -> str:
 def section(code: str) -> str:
     """Return the section of a code, with its anchor."""
     entry, example = entry_of(code), catalogue.examples().get(code)
+    former = "".join(f'<a id="{c.lower()}"></a>' for c in entries()[code].formerly)
     lines = [
         f"\n### {code} {entry.name} {{ #{code.lower()} }}\n",
+        *([f"{former}Formerly {' and '.join(entries()[code].formerly)}.\n"] if former else []),
         escaped(entry.summary),
         f"\n> {escaped(entry.message)}\n",
     ]

@@ -9,20 +9,13 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from tile_jax.errors import JaxNotFound
+from tile_runtime.operators import need_library
 
 __version__ = "0.1.0"
 
-_NEEDED = (0, 8)
+need_library("tile_jax", "jax", needed=(0, 8), more=" jax-tvm-ffi")
 
-try:
-    import jax
-except ImportError as _error:
-    raise JaxNotFound(needed=">={}.{}".format(*_NEEDED), found="no jax") from _error
-if tuple(int(_n) for _n in jax.__version__.split(".")[:2]) < _NEEDED:
-    raise JaxNotFound(needed=">={}.{}".format(*_NEEDED), found=jax.__version__)
-
-_LAZY = {"Operator": "operator", "deserialize": "exporting", "export": "exporting", "op": "operator"}
+_LAZY = {"JaxOperator": "operator", "deserialize": "exporting", "export": "exporting", "op": "operator"}
 
 __all__ = ["__version__", *sorted(_LAZY)]
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
-import numpy as np
 
 from tile_core.abi.signature import Param, Signature, evaluate
 from tile_core.dtypes import dtype
@@ -17,8 +16,8 @@ from tile_jax.errors import Undecided, WideElements
 from tile_runtime.calls import checks
 from tile_runtime.calls.arguments import only_catalogue
 from tile_runtime.calls.arrays import ArrayFacts
-from tile_runtime.calls.dlpack import contiguous_strides
 from tile_runtime.calls.wide import has_many_elements
+from tile_runtime.operators import facts_of_abstract, stored_shape, stored_type
 
 if TYPE_CHECKING:
     from tile_runtime.calls.wide import WideVersion
@@ -73,8 +72,8 @@ def check(
     """
     kinds = [(i, signature.params[i].kind) for i in signature.inputs]
     facts = {
-        i: _facts(signature, signature.params[i], *array)
-        for i, array in zip((i for i, kind in kinds if kind == "tensor"), arrays, strict=True)
+        i: facts_of_abstract("numpy", signature, signature.params[i], name, shape)
+        for i, (shape, name) in zip((i for i, kind in kinds if kind == "tensor"), arrays, strict=True)
     }
     scalars = dict(zip((i for i, kind in kinds if kind == "scalar"), numbers, strict=True))
     symbolic = [d for shape, _ in arrays for d in shape if jax.export.is_symbolic_dim(d)]
@@ -87,16 +86,6 @@ def check(
     if wide and reach is not None:
         reach.check(symbols)
     return Checked(results, symbols, wide)
-
-
-def _facts(signature: Signature, param: Param, shape: tuple[Any, ...], name: str) -> ArrayFacts:
-    """Check element type and rank of an array, and return its facts."""
-    facts = ArrayFacts(
-        library="numpy", dtype=name, itemsize=max(dtype(param.dtype).bits // 8, 1), shape=shape,
-        strides=contiguous_strides(shape), device=(1, 0), pointer=0, writable=True,
-    )  # fmt: skip
-    checks.check_kind(signature, param, facts)
-    return facts
 
 
 def _symbolic(signature: Signature, facts: Mapping[int, ArrayFacts], scalars: Mapping[int, float]) -> dict[str, int]:
@@ -124,17 +113,13 @@ def _check_strides(signature: Signature, facts: Mapping[int, ArrayFacts], symbol
 
 def _result(operator: str, signature: Signature, param: Param, symbols: Mapping[str, int], symbolic: bool) -> Abstract:
     """Return shape and element type of an array that a call writes."""
-    kind = dtype(param.dtype)
-    if symbolic:
-        shape: list[Any] = [evaluate(d, symbols) for d in param.shape]
-    else:
-        shape = list(checks.output_shape(signature, param, symbols))
-    if param.packed:
-        shape[-1] = -(-shape[-1] // 2)
-    name = np.dtype("uint8") if param.packed else kind.numpy()
+    extents: Sequence[Any] = [evaluate(d, symbols) for d in param.shape]
+    if not symbolic:
+        extents = checks.output_shape(signature, param, symbols)
+    name = dtype(stored_type(param)).numpy()
     if name != jax.dtypes.canonicalize_dtype(name):
         raise WideElements(operator=operator, name=param.name, dtype=name)
-    return tuple(shape), name.name
+    return stored_shape(param, extents), name.name
 
 
 @contextlib.contextmanager

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import tile_core as tile
-from tile_core.abi.signature import Dim, Signature, symbols_of
+from tile_core.abi.signature import Signature
 from tile_core.compiler import signature_of
+from tile_core.errors.base import TileError
 from tile_core.runtime.settings import program_of
 from tile_jax.checking import Abstract, Checked, Number, check
-from tile_jax.errors import BadBatch, BadResults, NoPointers, NoTargetOf, TracedNumber
-from tile_runtime.calls.arguments import check_signature
+from tile_jax.errors import TracedNumber
 from tile_runtime.calls.convert import launch_number
+from tile_runtime.errors.operators import BadResults, NoTargetOf
+from tile_runtime.operators import leading_params, operator_signature
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
@@ -64,7 +67,8 @@ class JaxKernel:
         }  # fmt: skip
         self._options = dict(options or {})
         self._kernels: dict[str, tile.Kernel] = {}
-        self.leading = frozenset[int]() if batch is None else _leading(self, batch)
+        leading = leading_params(name, signature, self.written, batch) if batch is not None else ()
+        self.leading = frozenset(n for n, i in enumerate(self.tensors) if i in leading)
         self.targets: dict[tuple[str, bool], str] = {}
         self.lock = threading.RLock()
 
@@ -116,12 +120,17 @@ class JaxKernel:
         with self.lock:
             if platform not in self._kernels:
                 if platform not in TARGETS:
-                    known = ", ".join(TARGETS)
-                    raise NoTargetOf(operator=self.name, found=platform, known=known, where=self.program.where)
+                    raise no_target(self.name, platform).at(self.program.where)
                 target = TARGETS[platform]
                 found = tile.compile(self.program, target, self.signature.results, self._options.get(target))
                 self._kernels[platform] = found
             return self._kernels[platform]
+
+
+def no_target(operator: str, platform: str) -> TileError:
+    """Return the refusal of a platform of JAX."""
+    advice = "run it on another platform, as in jax.jit(f, device=jax.devices('cpu')[0]); known are"
+    return NoTargetOf(operator=operator, what="platform", found=platform, advice=advice, known=", ".join(TARGETS))
 
 
 def base_of(target: str) -> str:
@@ -131,58 +140,10 @@ def base_of(target: str) -> str:
 
 def _signature(operator: str, program: Program, out: Sequence[str] | None) -> Signature:
     """Return the signature of a program whose parameters ``out`` are results."""
-    plain = signature_of(program, ())
-    own = plain.params[: len(plain.params) - plain.workspaces]
-    names, where = [p.name for p in own], program.where
-    pointer = next((p.name for p in own if p.kind == "pointer" or p.addresses), None)
-    if pointer is not None:
-        raise NoPointers(operator=operator, name=pointer, where=where)
-    chosen = [p.name for p in own if p.access == "write"] if out is None else list(out)
-    unknown = [name for name in chosen if name not in names]
-
-    def refused(found: str, what: str, reason: str, advice: str) -> BadResults:
-        return BadResults(operator=operator, found=found, what=what, reason=reason, advice=advice, where=where)
-
-    if unknown:
-        advice = f"name parameters of the program: {', '.join(names)}"
-        raise refused(", ".join(unknown), "results", "it has no such parameters", advice)
-    if not any(p.writes for p in own):
-        raise refused("nothing", "a result", "the program writes none of its parameters", "write a T.Tensor")
-    found = signature_of(program, [names.index(name) for name in chosen])
-    strided = next((found.params[i].name for i in found.results if found.params[i].strides is not None), None)
-    if strided is not None:
-        reason, advice = "it has strides, and results are contiguous", f"declare {strided} as T.Tensor"
-        raise refused(strided, "a result", reason, advice)
-    check_signature(found)
+    found = operator_signature(operator, functools.partial(signature_of, program), out)
+    if not any(p.writes for p in found.params):
+        raise BadResults(
+            operator=operator, found="nothing", what="a result", reason="the program writes none of its parameters",
+            advice="write a T.Tensor", where=program.where,
+        )  # fmt: skip
     return found
-
-
-def _leading(kernel: JaxKernel, symbol: str) -> frozenset[int]:
-    """Return the numbers of the arrays that begin with a symbol.
-
-    Raises
-    ------
-    BadBatch
-        The symbol is not the first extent of all arrays that have it and of all results.
-    """
-    signature = kernel.signature
-
-    def refused(reason: str, advice: str) -> BadBatch:
-        return BadBatch(operator=kernel.name, found=symbol, reason=reason, advice=advice, where=kernel.program.where)
-
-    if symbol not in signature.symbols:
-        raise refused("is not a symbol of the program", f"its symbols are: {', '.join(signature.symbols) or 'none'}")
-    for param in signature.params:
-        if param.kind != "tensor":
-            continue
-        leads = bool(param.shape) and param.shape[0] == symbol
-        elsewhere = (*param.shape[1 if leads else 0 :], *(param.strides or ()))
-        if not leads and param.writes:
-            raise refused(f"is not the first extent of result {param.name}", "leave out batch=: vmap then loops")
-        if any(_has(symbol, dim) for dim in elsewhere):
-            raise refused(f"is not only the first extent of {param.name}", "leave out batch=: vmap then loops")
-    return frozenset(n for n, i in enumerate(kernel.tensors) if _has(symbol, signature.params[i].shape[0]))
-
-
-def _has(symbol: str, dim: Dim) -> bool:
-    return symbol in symbols_of(dim)

@@ -9,18 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from tile_jax.errors import BadOperatorName
 from tile_jax.launching import JaxKernel, Options
 from tile_jax.primitive import tile_call
-from tile_runtime.calls.arguments import arrange
+from tile_runtime.operators import ArrayOperator, split_name
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
 
-Backward = Callable[..., Sequence[Any]]
-Residuals = Callable[[tuple[Any, ...], Any], Any]
-
-_known: dict[str, Operator] = {}
+_known: dict[str, JaxOperator] = {}
 _numbers = itertools.count(2)
 
 
@@ -31,7 +27,7 @@ def op(
     out: Sequence[str] | None = None,
     batch: str | None = None,
     options: Options | None = None,
-) -> Operator:
+) -> JaxOperator:
     """Return a program as a function of JAX arrays.
 
     Parameters
@@ -52,7 +48,7 @@ def op(
 
     Returns
     -------
-    Operator
+    JaxOperator
         Call it with arrays, also under ``jax.jit``, ``jax.vmap`` and ``jax.grad``.
 
     Raises
@@ -60,21 +56,20 @@ def op(
     BadOperatorName, BadResults, BadBatch, NoPointers
         The operator cannot be defined.
     """
-    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*::[A-Za-z_]\w*", name):
-        raise BadOperatorName(name=name)
+    split_name("tile_jax.op", name)
     # XLA keeps a target for as long as the process lives: a second definition has another one.
     target = f"{name}#{next(_numbers)}" if name in _known else name
-    made = Operator(name, JaxKernel(target, program, out, options, batch))
+    made = JaxOperator(name, JaxKernel(target, program, out, options, batch))
     _known[name] = made
     return made
 
 
-def known() -> dict[str, Operator]:
+def known() -> dict[str, JaxOperator]:
     """Return the operators of this process by the names of their targets."""
     return {operator.kernel.name: operator for operator in _known.values()}
 
 
-class Operator:
+class JaxOperator(ArrayOperator):
     """An operator of JAX, made by `op`; call it with arrays.
 
     Attributes
@@ -86,52 +81,21 @@ class Operator:
     """
 
     def __init__(self, name: str, kernel: JaxKernel) -> None:
-        self.name, self.kernel = name, kernel
-        self._formula: tuple[Backward, Residuals] | None = None
-        self._functions: dict[tuple[Any, ...], Callable[..., Any]] = {}
-        self._is_tensor = [kernel.signature.params[i].kind == "tensor" for i in kernel.signature.inputs]
+        super().__init__(name, kernel.signature)
+        self.kernel = kernel
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the operator.
-
-        Returns
-        -------
-        Any
-            The parameters that the program writes: one array, or a tuple in the order of parameters.
-
-        Raises
-        ------
-        LaunchError
-            K4xx: an argument is refused.
-        """
-        values = arrange(self.kernel.signature, args, kwargs)
-        numbers = self.kernel.numbers(values)
-        key = tuple(map(repr, numbers))  # 1, 1.0 and True are equal, and 0.0 and -0.0
-        function = self._functions.get(key)
-        if function is None:
-            function = self._functions[key] = jax.jit(self._function(numbers), inline=True)
-        return function(*[value for value, is_tensor in zip(values, self._is_tensor, strict=True) if is_tensor])
-
-    def register_backward(self, backward: Backward, *, residuals: Residuals | None = None) -> None:
-        """Set the gradient.
-
-        Parameters
-        ----------
-        backward
-            ``backward(residuals, gradient, *numbers)`` returns a tuple of a gradient or ``None`` for each array
-            argument. ``gradient`` has the structure of the results; ``numbers`` are the arguments that are numbers.
-        residuals
-            ``residuals(arguments, results)`` returns what is kept; by default the arrays of the call, as a tuple.
-        """
-        self._formula = backward, residuals or (lambda arguments, results: arguments)
-        self._functions = {}
+    def _numbers(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        return self.kernel.numbers(values)
 
     def __repr__(self) -> str:
-        return f"<tile_jax.Operator {self.name}: {self.kernel.signature}>"
+        return f"<tile_jax.JaxOperator {self.name}: {self.kernel.signature}>"
 
     def _function(self, numbers: tuple[Any, ...]) -> Callable[..., Any]:
-        """Return the operator as a function of its arrays, which JAX can differentiate."""
-        count = len(self.kernel.written) - self.kernel.signature.workspaces
+        return jax.jit(self._differentiable(numbers), inline=True)
+
+    def _differentiable(self, numbers: tuple[Any, ...]) -> Callable[..., Any]:
+        """Return the operator as a function of its arrays, with its gradient."""
+        count = len(self.kernel.written) - self.signature.workspaces
 
         def plain(*arrays: Any) -> Any:
             found = tile_call.bind(*arrays, kernel=self.kernel, numbers=numbers)

@@ -11,8 +11,9 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
 from tile_jax import handlers
-from tile_jax.errors import NoGradient, NoTargetOf, Undecided
-from tile_jax.launching import TARGETS
+from tile_jax.errors import Undecided
+from tile_jax.launching import TARGETS, no_target
+from tile_runtime.errors.operators import NoGradient
 
 if TYPE_CHECKING:
     from tile_jax.checking import Abstract, Number
@@ -83,12 +84,11 @@ def is_present(platform: str) -> bool:
 
 
 def _refuse_platform(ctx: Any, *operands: Any, kernel: JaxKernel, numbers: tuple[Number, ...]) -> Any:
-    found = ", ".join(ctx.module_context.platforms)
-    raise NoTargetOf(operator=kernel.name, found=found, known=", ".join(TARGETS))
+    raise no_target(kernel.name, ", ".join(ctx.module_context.platforms))
 
 
 def _refuse_gradient(primals: Any, tangents: Any, *, kernel: JaxKernel, numbers: tuple[Number, ...]) -> Any:
-    raise NoGradient(operator=kernel.name)
+    raise NoGradient(operator=kernel.name, instead="pass jax.lax.stop_gradient(x)")
 
 
 def _batched(

@@ -14,6 +14,7 @@ import tile_core.language as T  # noqa: E402
 import tile_jax  # noqa: E402
 from tile_core.errors import launch  # noqa: E402
 from tile_jax import errors  # noqa: E402
+from tile_runtime.errors import operators  # noqa: E402
 
 from . import programs  # noqa: E402
 from .programs import close  # noqa: E402
@@ -138,7 +139,7 @@ def test_out_chooses_the_results():
     (x, w), g = programs.inputs(5), jnp.ones((5, 16))
     found = f(g, x, w, jnp.zeros((5, 16)))
     close(found, (2 * x * w, x * x))
-    assert repr(f).startswith(f"<tile_jax.Operator {f.name}: square_mul_gradient(G: float32(m, 16)")
+    assert repr(f).startswith(f"<tile_jax.JaxOperator {f.name}: square_mul_gradient(G: float32(m, 16)")
 
 
 def test_layouts_of_xla_are_made_right():
@@ -339,12 +340,12 @@ def test_operators_that_cannot_be_defined():
     m = T.dynamic("m")
     program = programs.square(16)
     for name in ("f", "a::b::c", "a b::c", 3):
-        with raises_error(errors.BadOperatorName):
+        with raises_error(operators.BadOperatorName):
             tile_jax.op(name, program)
-    with raises_error(errors.BadResults, found="Z"):
+    with raises_error(operators.BadResults, found="Z"):
         tile_jax.op(programs.name(), program, out=["Z"])
     for batch in ("k", "m"):
-        with raises_error(errors.BadBatch, found=batch):
+        with raises_error(operators.BadBatch, found=batch):
             tile_jax.op(programs.name(), transposed(), batch=batch)
 
     @T.prim_func
@@ -364,7 +365,11 @@ def test_operators_that_cannot_be_defined():
             for i in T.Parallel(4):
                 Y[bx, i] = X[bx, i]
 
-    for program, error in ((reads, errors.BadResults), (points, errors.NoPointers), (strides, errors.BadResults)):
+    for program, error in (
+        (reads, operators.BadResults),
+        (points, operators.NoPointers),
+        (strides, operators.BadResults),
+    ):
         with raises_error(error):
             tile_jax.op(programs.name(), program)
 

@@ -14,6 +14,7 @@ import tile_core.language as T  # noqa: E402
 import tile_jax  # noqa: E402
 from tile_core.errors import launch  # noqa: E402
 from tile_jax import errors, operator  # noqa: E402
+from tile_runtime.errors import operators  # noqa: E402
 
 from . import programs  # noqa: E402
 from .programs import close  # noqa: E402
@@ -127,7 +128,7 @@ def test_export_for_a_platform_that_is_not_here():
     assert f'@"{f.name}"' in exported.mlir_module()
     x, w = programs.inputs(4)
     close(tile_jax.deserialize(exported.serialize()).call(x, w), programs.reference(x, w))
-    with raises_error(errors.NoTargetOf, operator=f.name, found="tpu"):
+    with raises_error(operators.NoTargetOf, operator=f.name, found="tpu"):
         tile_jax.export(jax.jit(f), platforms=["tpu"])(*specs(4))
 
 

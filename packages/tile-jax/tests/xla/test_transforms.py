@@ -8,7 +8,7 @@ from expected_errors import raises_error  # noqa: E402
 
 import tile_core.language as T  # noqa: E402
 import tile_jax  # noqa: E402
-from tile_jax import errors  # noqa: E402
+from tile_runtime.errors import operators  # noqa: E402
 
 from . import programs  # noqa: E402
 from .programs import close  # noqa: E402
@@ -91,9 +91,9 @@ def test_gradients_with_numbers_and_written_arguments():
 def test_without_a_formula_gradients_are_refused():
     f, (x, w) = tile_jax.op(programs.name(), programs.square(16)), programs.inputs(3)
     for transform in (jax.grad, lambda f: jax.jit(jax.grad(f)), jax.jacrev, jax.jacfwd):
-        with raises_error(errors.NoGradient, operator=f.name):
+        with raises_error(operators.NoGradient, operator=f.name):
             transform(loss(f))(x, w)
-    with raises_error(errors.NoGradient, operator=f.name):
+    with raises_error(operators.NoGradient, operator=f.name):
         jax.jvp(f, (x, w), (x, w))
     stopped = jax.grad(lambda x: (x * f(jax.lax.stop_gradient(x), w)).sum())
     close(stopped(x), programs.reference(x, w))

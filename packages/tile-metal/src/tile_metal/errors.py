@@ -99,14 +99,6 @@ class NotBatched(KernelError):
     remedy = "call {operator}.vmap(in_axes)(...), or launch once for the whole batch"
 
 
-class NoGradient(KernelError):
-    """A gradient of an operator without a formula."""
-
-    code = "K804"
-    template = "{operator} has no gradient formula"
-    remedy = "give it one with register_backward(function), or pass mx.stop_gradient(x)"
-
-
 class BadExamples(KernelError):
     """Arrays from which an operator's ``vmap`` cannot take examples."""
 

@@ -13,18 +13,17 @@ from typing import TYPE_CHECKING, Any
 import tile_core as tile
 from tile_core.compiler import signature_of
 from tile_core.runtime.settings import program_of
-from tile_metal.errors import BadExamples, NoGradient, NotBatched
+from tile_metal.errors import BadExamples, NotBatched
 from tile_runtime.calls.arguments import arrange
 from tile_runtime.calls.arrays import library_of
+from tile_runtime.errors.operators import NoGradient
+from tile_runtime.operators import ArrayOperator
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
 
-Backward = Callable[..., Sequence[Any]]
-Residuals = Callable[[tuple[Any, ...], Any], Any]
 
-
-def op(program: Program, *, target: str = "metal", options: object = None) -> Operator:
+def op(program: Program, *, target: str = "metal", options: object = None) -> MlxOperator:
     """Return a program as a function of arrays of MLX.
 
     Parameters
@@ -37,15 +36,17 @@ def op(program: Program, *, target: str = "metal", options: object = None) -> Op
 
     Returns
     -------
-    Operator
+    MlxOperator
         Call it with arrays, also under ``mx.compile`` and ``mx.grad``. ``mx.vmap`` has no rule for kernels, see
-        `Operator.vmap`.
+        `MlxOperator.vmap`.
     """
-    return Operator(program_of("tile_metal.mlx.op", program), target, options)
+    return MlxOperator(program_of("tile_metal.mlx.op", program), target, options)
 
 
-class Operator:
+class MlxOperator(ArrayOperator):
     """An operator of MLX, made by `op`; call it with arrays.
+
+    A call computes nothing before a result is needed. Within ``mx.vmap`` it raises `NotBatched`.
 
     Attributes
     ----------
@@ -59,51 +60,9 @@ class Operator:
         plain = signature_of(program, ())
         own = plain.params[: len(plain.params) - plain.workspaces]
         only = [n for n, p in enumerate(own) if p.access == "write"]
-        self.name = program.name
         self.kernel = tile.compile(program, target, only, options)
+        super().__init__(program.name, self.kernel.signature)
         self._written = [n for n, p in enumerate(own) if p.writes]
-        self._tensors = [own[n].kind == "tensor" for n in self.kernel.signature.inputs]
-        self._formula: tuple[Backward, Residuals] | None = None
-        self._functions: dict[tuple[str, ...], Callable[..., Any]] = {}
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the operator; nothing is computed before a result is needed.
-
-        Returns
-        -------
-        Any
-            The parameters that the program writes: one array, or a tuple in the order of parameters.
-
-        Raises
-        ------
-        LaunchError
-            K4xx: an argument is refused.
-        NotBatched
-            The call is within ``mx.vmap``.
-        """
-        values = arrange(self.kernel.signature, args, kwargs)
-        arrays = [v for v, is_tensor in zip(values, self._tensors, strict=True) if is_tensor]
-        numbers = [v for v, is_tensor in zip(values, self._tensors, strict=True) if not is_tensor]
-        if not arrays or any(library_of(array) != "mlx" for array in arrays):
-            return self.kernel(*values)  # which refuses them, or has nothing to differentiate
-        key = tuple(map(repr, numbers))  # 1, 1.0 and True are equal, and 0.0 and -0.0
-        if key not in self._functions:
-            self._functions[key] = self._function(numbers)
-        return self._functions[key](*arrays)
-
-    def register_backward(self, backward: Backward, *, residuals: Residuals | None = None) -> None:
-        """Set the gradient.
-
-        Parameters
-        ----------
-        backward
-            ``backward(residuals, gradient, *numbers)`` returns a tuple of a gradient or ``None`` for each array
-            argument. ``gradient`` has the structure of the results; ``numbers`` are the arguments that are numbers.
-        residuals
-            ``residuals(arguments, results)`` returns what is kept; by default the arrays of the call, as a tuple.
-        """
-        self._formula = backward, residuals or (lambda arguments, results: arguments)
-        self._functions = {}
 
     def vmap(self, in_axes: int | Sequence[int | None] | None = 0) -> Callable[..., Any]:
         """Return a function that calls the operator once for each example, and stacks the results.
@@ -122,7 +81,7 @@ class Operator:
         def batched(*args: Any) -> Any:
             import mlx.core as mx
 
-            values = arrange(self.kernel.signature, args, {})
+            values = arrange(self.signature, args, {})
             pairs = list(zip(values, self._axes(in_axes), strict=True))
             front = [(a if axis is None else mx.moveaxis(a, axis, 0), axis) for a, axis in pairs]
             counts = {a.shape[0] for a, axis in front if axis is not None}
@@ -138,21 +97,25 @@ class Operator:
         return batched
 
     def __repr__(self) -> str:
-        return f"<tile_metal.mlx.Operator {self.kernel.signature}>"
+        return f"<tile_metal.mlx.MlxOperator {self.signature}>"
+
+    def _called(self, values: Sequence[Any]) -> Any:
+        libraries = {library_of(v) for v, is_tensor in zip(values, self._is_tensor, strict=True) if is_tensor}
+        # The kernel refuses arrays of other libraries; a call without arrays has nothing to differentiate.
+        return super()._called(values) if libraries == {"mlx"} else self.kernel(*values)
 
     def _axes(self, in_axes: int | Sequence[int | None] | None) -> list[int | None]:
         """Return the axis of the examples of each argument."""
-        count = sum(self._tensors)
+        count = sum(self._is_tensor)
         axes = list(in_axes) if isinstance(in_axes, Sequence) else [in_axes] * count
         if len(axes) != count:
             advice = "give one axis for all arrays, or one for each"
             reason = f"in_axes has length {len(axes)}, for {count} arrays"
             raise BadExamples(operator=self.name, reason=reason, advice=advice)
         found = iter(axes)
-        return [next(found) if is_tensor else None for is_tensor in self._tensors]
+        return [next(found) if is_tensor else None for is_tensor in self._is_tensor]
 
-    def _function(self, numbers: Sequence[Any]) -> Callable[..., Any]:
-        """Return the operator as a function of its arrays, which MLX can differentiate."""
+    def _function(self, numbers: tuple[Any, ...]) -> Callable[..., Any]:
         import mlx.core as mx
 
         guard = _guard(self.name)
@@ -162,7 +125,7 @@ class Operator:
 
         def gradients(primals: Any, gradient: Any, results: Any) -> Any:
             if self._formula is None:
-                raise NoGradient(operator=self.name)
+                raise NoGradient(operator=self.name, instead="pass mx.stop_gradient(x)")
             backward, residuals = self._formula
             arrays = primals if isinstance(primals, tuple) else (primals,)
             found = backward(residuals(arrays, results), gradient, *numbers)
@@ -178,10 +141,10 @@ class Operator:
         """Launch on values, and return all that is written."""
         import mlx.core as mx
 
-        signature = self.kernel.signature
+        signature = self.signature
         given, rest = iter(arrays), iter(numbers)
         by_position: dict[int, Any] = {}
-        for position, is_tensor in zip(signature.inputs, self._tensors, strict=True):
+        for position, is_tensor in zip(signature.inputs, self._is_tensor, strict=True):
             value = next(given) if is_tensor else next(rest)
             # Another object of the same value: the kernel gives it new content.
             by_position[position] = mx.array(value) if position in self._written else value

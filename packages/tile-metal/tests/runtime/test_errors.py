@@ -9,6 +9,7 @@ import pytest
 from tile_core.errors import KernelError, SetupError, UnsupportedError
 from tile_core.errors.launch import DeviceFault, GridTooLarge, TextRefused, TooMuchShared
 from tile_metal import errors
+from tile_runtime.errors.operators import NoGradient
 
 PAGE = Path(__file__).parents[4] / "docs" / "metal-first-kernel.md"
 FAMILIES = {"K": KernelError, "S": SetupError, "U": UnsupportedError}
@@ -28,7 +29,7 @@ def test_the_page_has_them_all():
     if not PAGE.is_file():
         pytest.skip("the pages are not here")
     rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    shared = (DeviceFault, GridTooLarge, TextRefused, TooMuchShared)
+    shared = (DeviceFault, GridTooLarge, NoGradient, TextRefused, TooMuchShared)
     found = dict(rows)
     assert {c.code: c.__name__ for c in (*CLASSES, *shared) if c.code in found} == found
     assert {c.code for c in shared} < found.keys()

@@ -9,25 +9,18 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from tile_torch.errors import TorchNotFound
+from tile_runtime.operators import need_library
 
 __version__ = "0.1.0"
 
-_NEEDED = (2, 13)
-
-try:
-    import torch
-except ImportError as _error:
-    raise TorchNotFound(needed=">={}.{}".format(*_NEEDED), found="no torch") from _error
-if tuple(int(_n) for _n in torch.__version__.split(".")[:2]) < _NEEDED:
-    raise TorchNotFound(needed=">={}.{}".format(*_NEEDED), found=torch.__version__)
+need_library("tile_torch", "torch", needed=(2, 13))
 
 _LAZY = {
     "Linear24": "modules.sparse",
     "Linear4bit": "modules.four_bits",
-    "Operator": "operator",
     "ScaledLinear": "modules.scaled",
     "TorchKernel": "launching",
+    "TorchOperator": "operator",
     "kernel": "launching",
     "op": "operator",
 }

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from tile_torch.errors import NoGradient
+from tile_runtime.errors.operators import NoGradient
 
 Backward = Callable[..., Any]
 Setup = Callable[[Any, tuple[Any, ...], Any], None]
@@ -45,7 +45,7 @@ def refusing(operator: str) -> Formula:
     """Return the formula of an operator without one, which refuses a backward pass."""
 
     def backward(ctx: Any, *gradients: Any) -> Any:
-        raise NoGradient(operator=operator)
+        raise NoGradient(operator=operator, instead="pass x.detach(), or call it under torch.no_grad()")
 
     return Formula(backward, lambda ctx, inputs, output: None)
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tile_core.abi.signature import Dim, symbols_of
-from tile_torch.errors import BadBatch
+from tile_runtime.errors.operators import BadBatch
+from tile_runtime.operators import leading_params
 
 if TYPE_CHECKING:
-    from tile_core.abi.signature import Signature
     from tile_torch.launching import TorchKernel
 
 Apply = Callable[..., Any]
@@ -25,25 +24,11 @@ def check_batch(operator: str, kernel: TorchKernel | None, symbol: str) -> froze
     BadBatch
         The symbol is not the first extent of all tensors that have it and of all results.
     """
-
-    def refuse(reason: str, advice: str) -> BadBatch:
-        where = kernel.program.where if kernel is not None else None
-        return BadBatch(operator=operator, found=symbol, reason=reason, advice=advice, where=where)
-
     if kernel is None:
-        raise refuse("names a symbol, and a function has none", "give it a rule with register_vmap(rule)")
-    signature = kernel.signature
-    if symbol not in signature.symbols:
-        names = ", ".join(signature.symbols) or "none"
-        raise refuse("is not a symbol of the program", f"its symbols are: {names}")
-    for position, param in enumerate(signature.params):
-        elsewhere = [*param.shape[1:], *(param.strides or ())]
-        leads = bool(param.shape) and param.shape[0] == symbol
-        if not leads and position in signature.results:
-            raise refuse(f"is not the first extent of result {param.name}", "leave out batch=: vmap then loops")
-        if _within(symbol, elsewhere) or (not leads and _within(symbol, param.shape[:1])):
-            raise refuse(f"is not only the first extent of {param.name}", "leave out batch=: vmap then loops")
-    return _leading(signature, symbol)
+        reason, advice = "names a symbol, and a function has none", "give it a rule with register_vmap(rule)"
+        raise BadBatch(operator=operator, found=symbol, reason=reason, advice=advice)
+    found = leading_params(operator, kernel.signature, kernel.signature.results, symbol)
+    return frozenset(n for n, i in enumerate(kernel.signature.inputs) if i in found)
 
 
 def fold(apply: Apply, leading: frozenset[int], size: int, dims: Sequence[int | None], args: Sequence[Any]) -> Any:
@@ -88,12 +73,3 @@ def loop(apply: Apply, size: int, dims: Sequence[int | None], args: Sequence[Any
         stacked = tuple(torch.stack(parts)[:size] for parts in zip(*found, strict=True))
         return stacked, (0,) * len(stacked)
     return torch.stack(found)[:size], 0
-
-
-def _leading(signature: Signature, symbol: str) -> frozenset[int]:
-    inputs = (signature.params[i] for i in signature.inputs)
-    return frozenset(n for n, p in enumerate(inputs) if p.kind == "tensor" and p.shape and p.shape[0] == symbol)
-
-
-def _within(symbol: str, dims: Sequence[Dim]) -> bool:
-    return any(symbol in symbols_of(dim) for dim in dims)

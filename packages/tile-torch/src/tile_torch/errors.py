@@ -1,16 +1,8 @@
-"""K66x, U66x, S66x: refused operators of torch, and refused calls of them."""
+"""K66x, U66x: refused operators of torch, and refused calls of them; others are in `tile_runtime.errors.operators`."""
 
 from __future__ import annotations
 
-from tile_core.errors import KernelError, SetupError, UnsupportedError
-
-
-class BadOperatorName(KernelError):
-    """A name that torch cannot register."""
-
-    code = "K661"
-    template = "{name!r} cannot be the name of an operator: {reason}"
-    remedy = "tile_torch.op('my_kernels::{near}', program)"
+from tile_core.errors import KernelError, UnsupportedError
 
 
 class NoSchema(KernelError):
@@ -21,36 +13,12 @@ class NoSchema(KernelError):
     remedy = "annotate parameters and results with torch.Tensor, int, float or bool, as in f(x: Tensor) -> Tensor"
 
 
-class BadResults(KernelError):
-    """Parameters that cannot be results or outputs of an operator."""
-
-    code = "K663"
-    template = "{operator}: {found} cannot be {what}: {reason}"
-    remedy = "{advice}"
-
-
-class NoGradient(KernelError):
-    """A backward pass through an operator without a gradient formula."""
-
-    code = "K664"
-    template = "{operator} has no gradient formula"
-    remedy = "give it one with register_backward(function), pass x.detach(), or call it under torch.no_grad()"
-
-
 class NoFake(KernelError):
     """A function whose results' shapes cannot be found without running it."""
 
     code = "K665"
     template = "{operator}: result shapes are unknown, since {function} does not run on fake tensors: {reason}"
     remedy = "launch kernels made by tile_torch.kernel(program), or pass fake=, a function that returns empty results"
-
-
-class BadBatch(KernelError):
-    """A symbol along which an operator cannot be batched."""
-
-    code = "K666"
-    template = "{operator}: batch={found!r} {reason}"
-    remedy = "{advice}"
 
 
 class BadLayer(KernelError):
@@ -83,27 +51,3 @@ class ShardedArgument(UnsupportedError):
     code = "U662"
     template = "{operator}: argument {number} is a DTensor, and the operator has no sharding rule"
     remedy = "pass its local part, x.to_local(), and wrap the result with DTensor.from_local(y, mesh, placements)"
-
-
-class NoTargetOf(UnsupportedError):
-    """A device of torch for which no target is known."""
-
-    code = "U663"
-    template = "{operator}: tensors of device {found!r} have no target"
-    remedy = "move them to one of {known}"
-
-
-class NotInSchema(UnsupportedError):
-    """A parameter of a kind that torch's schemas lack."""
-
-    code = "U664"
-    template = "{operator}: parameter {name!r} is a {kind}, which an operator cannot take"
-    remedy = "{advice}"
-
-
-class TorchNotFound(SetupError, ImportError):
-    """The package torch is not installed, or is too old."""
-
-    code = "S661"
-    template = "tile_torch needs torch {needed}, found {found}"
-    remedy = "pip install 'torch{needed}'"

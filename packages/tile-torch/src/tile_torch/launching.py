@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,15 +11,16 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 import tile_core as tile
-from tile_core.abi.signature import Param, Signature, evaluate
+from tile_core.abi.signature import Param, Signature
 from tile_core.compiler import signature_of
-from tile_core.dtypes import dtype
 from tile_core.errors.launch import NotAnArray
 from tile_core.runtime.settings import program_of
 from tile_runtime.calls import checks
-from tile_runtime.calls.arguments import arrange, check_signature, only_catalogue
+from tile_runtime.calls.arguments import arrange, only_catalogue
 from tile_runtime.calls.arrays import ArrayFacts
-from tile_torch.errors import BadResults, NoTargetOf, NotInSchema
+from tile_runtime.errors.operators import BadResults, NoTargetOf
+from tile_runtime.operators import facts_of_abstract, operator_signature
+from tile_runtime.torch_op import empty_results
 
 if TYPE_CHECKING:
     from tile_core.ir.program import Program
@@ -48,7 +50,7 @@ def kernel(program: Program, *, out: Sequence[str] | None = None, options: Optio
 
     Raises
     ------
-    BadResults, NotInSchema, UnsolvableSymbol
+    BadResults, NoPointers, UnsolvableSymbol
         The results cannot be allocated, or a parameter is not a tensor or a number.
     """
     return TorchKernel(program, out, options)
@@ -100,8 +102,10 @@ class TorchKernel:
         key = "cpu" if device.type == "cpu" else device
         if key not in self._kernels:
             if device.type not in TARGETS:
-                known, where = ", ".join(TARGETS), self.program.where
-                raise NoTargetOf(operator=self.signature.name, found=device.type, known=known, where=where)
+                raise NoTargetOf(
+                    operator=self.signature.name, what="device", found=device.type, advice="move tensors to one of",
+                    known=", ".join(TARGETS), where=self.program.where,
+                )  # fmt: skip
             target = TARGETS[device.type]
             # The target without an architecture is that of the current device.
             with torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext():
@@ -127,9 +131,7 @@ class TorchKernel:
         for i, value in tensors.items():
             if signature.params[i].strides is None and not value.is_contiguous():
                 checks.check_layout(signature, signature.params[i], arrays[i], symbols)
-        like = tensors[signature.inputs[self._first]]
-        made = tuple(_empty(signature.params[p], symbols, like) for p in signature.results)
-        return made[0] if len(made) == 1 else made or None
+        return empty_results(signature, symbols, tensors[signature.inputs[self._first]].device)
 
     def _device_of(self, args: Sequence[Any]) -> torch.device:
         """Return the device of the first tensor, or the host for other values."""
@@ -146,34 +148,12 @@ TorchKernel.__call__._torchdynamo_disable = True  # type: ignore[attr-defined]
 
 def _signature(program: Program, out: Sequence[str] | None) -> Signature:
     """Return the signature of a program with its results."""
-    plain = signature_of(program, ())
-    own = plain.params[: len(plain.params) - plain.workspaces]
-    names = [p.name for p in own]
-    where = program.where
-    pointer = next((p for p in own if p.kind == "pointer" or p.addresses), None)
-    if pointer is not None:
-        facts = {"operator": program.name, "name": pointer.name, "kind": "pointer"}
-        raise NotInSchema(where=where, advice=f"declare {pointer.name} as T.Tensor(shape, dtype)", **facts)
-    chosen = [p.name for p in own if p.access == "write"] if out is None else list(out)
-    unknown = [name for name in chosen if name not in names]
-    if unknown:
-        advice = f"name parameters of the program: {', '.join(names)}"
-        raise BadResults(
-            operator=program.name, found=", ".join(unknown), what="results", reason="it has no such parameters",
-            advice=advice, where=where,
-        )  # fmt: skip
-    found = signature_of(program, [names.index(name) for name in chosen])
-    strided = next((found.params[i].name for i in found.results if found.params[i].strides is not None), None)
-    if strided is not None:
-        raise BadResults(
-            operator=program.name, found=strided, what="a result", reason="it has strides, and results are contiguous",
-            advice=f"declare {strided} as T.Tensor, or leave it out of out= and pass a tensor", where=where,
-        )  # fmt: skip
-    check_signature(found)
+    found = operator_signature(program.name, functools.partial(signature_of, program), out)
     if not any(found.params[i].kind == "tensor" for i in found.inputs):
         raise BadResults(
-            operator=program.name, found=", ".join(chosen), what="results",
-            reason="no tensor is left whose device a call could use", advice="pass one of them: out=()", where=where,
+            operator=program.name, found=", ".join(found.params[i].name for i in found.results), what="results",
+            reason="no tensor is left whose device a call could use", advice="pass one of them: out=()",
+            where=program.where,
         )  # fmt: skip
     return found
 
@@ -184,18 +164,4 @@ def _facts(signature: Signature, param: Param, value: Any) -> ArrayFacts:
         expected, found = f"{param.dtype}{list(param.shape)}", repr(value)
         raise NotAnArray(kernel=signature.name, name=param.name, expected=expected, found=found)
     name = str(value.dtype).rpartition(".")[2].removesuffix("_x2")
-    facts = ArrayFacts(
-        library="torch", dtype=name, itemsize=value.element_size(), shape=tuple(value.shape),
-        strides=tuple(value.stride()), device=(1, 0), pointer=0, writable=True,
-    )  # fmt: skip
-    checks.check_kind(signature, param, facts)
-    return facts
-
-
-def _empty(param: Param, symbols: Mapping[str, int], like: Any) -> Any:
-    """Return an empty result, as a call of the kernel allocates it."""
-    shape = [evaluate(dim, symbols) for dim in param.shape]
-    if param.packed:
-        shape[-1] = -(-shape[-1] // 2)  # type: ignore[operator]
-    kind = getattr(torch, "uint8" if param.packed else dtype(param.dtype).container)
-    return torch.empty(shape, dtype=kind, device=like.device)
+    return facts_of_abstract("torch", signature, param, name, tuple(value.shape), tuple(value.stride()))

@@ -10,20 +10,12 @@ from torch.autograd import forward_ad, profiler
 
 from tile_core.errors import TileError
 from tile_core.ir.program import Program
+from tile_runtime.errors.operators import BadOperatorName, NoTargetOf
+from tile_runtime.torch_op import KEYS, schema_of
 from tile_torch import batching, schema
 from tile_torch.autograd import Backward, Formula, Rule, Setup, recorded, refusing, save_tensors, transformed
-from tile_torch.errors import (
-    BadOperatorName,
-    LostInPlace,
-    NoFake,
-    NoTargetOf,
-    ShardedArgument,
-    TransformRefused,
-)
+from tile_torch.errors import LostInPlace, NoFake, ShardedArgument, TransformRefused
 from tile_torch.launching import TARGETS, Options, TorchKernel
-
-KEYS = ("CPU", "CUDA", "MPS")
-"""The dispatch keys of the devices in `TARGETS`."""
 
 _LIBRARIES: dict[str, Any] = {}  # an operator exists as long as its library does
 
@@ -45,7 +37,7 @@ def op(
     batch: str | None = None,
     autocast: torch.dtype | None = None,
     options: Options | None = None,
-) -> Operator:
+) -> TorchOperator:
     """Register an operator of torch, and return a function that calls it.
 
     Parameters
@@ -72,25 +64,25 @@ def op(
 
     Returns
     -------
-    Operator
+    TorchOperator
         Call it with tensors.
 
     Raises
     ------
-    BadOperatorName, NoSchema, BadResults, BadBatch, NotInSchema
+    BadOperatorName, NoSchema, BadResults, BadBatch, NoPointers
         The operator cannot be defined.
     """
     qualified = schema.check_name(name)
     if isinstance(program, Program) or not callable(program):
         kernel = TorchKernel(program, out, options)
-        text, launch, shapes = schema.of_kernel(kernel), kernel.launch, kernel.fake
+        text, launch, shapes = schema_of(kernel.signature), kernel.launch, kernel.fake
     else:
         kernel, launch, shapes = None, program, fake or program
         text = schema.of_function(name, program, mutates)
-    return Operator(qualified, text, launch, shapes, kernel, batch, autocast)
+    return TorchOperator(qualified, text, launch, shapes, kernel, batch, autocast)
 
 
-class Operator:
+class TorchOperator:
     """An operator of torch, made by `op`; call it with tensors.
 
     Attributes
@@ -207,7 +199,7 @@ class Operator:
         return str(self.default._schema)
 
     def __repr__(self) -> str:
-        return f"<tile_torch.Operator {self.schema}>"
+        return f"<tile_torch.TorchOperator {self.schema}>"
 
     # Other ways of a call
 
@@ -304,7 +296,8 @@ def _defined(namespace: str, name: str, text: str) -> tuple[Any, Any]:
         # Its destruction unregisters the operator, and its deletion clears what torch has cached of the schema.
         _LIBRARIES.pop(qualified)._destroy()
     elif name in dir(getattr(torch.ops, namespace)) or torch._C._dispatch_has_kernel(qualified):
-        raise BadOperatorName(name=qualified, reason="another library has defined it", near=f"{name}_tile")
+        reason = "another library has defined it"
+        raise BadOperatorName(function="tile_torch.op", name=qualified, reason=reason, near=f"{name}_tile")
     library = torch.library.Library(namespace, "FRAGMENT")
     library.define(name + text, tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides))
     _LIBRARIES[qualified] = library

@@ -1,20 +1,16 @@
-"""Schemas of operators, from a program's signature or a function's annotations."""
+"""Names of operators, and schemas from a function's annotations."""
 
 from __future__ import annotations
 
 import keyword
-import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from tile_core.dtypes import dtype
-from tile_torch.errors import BadOperatorName, BadResults, NoSchema
-
-if TYPE_CHECKING:
-    from tile_core.abi.signature import Param
-    from tile_torch.launching import TorchKernel
+from tile_runtime.errors.operators import BadResults
+from tile_runtime.operators import bad_name, split_name
+from tile_torch.errors import NoSchema
 
 
 def check_name(name: str) -> tuple[str, str]:
@@ -23,30 +19,14 @@ def check_name(name: str) -> tuple[str, str]:
     Raises
     ------
     BadOperatorName
-        It is not of the form ``"namespace::name"``.
+        It is not of the form ``"namespace::name"``, or torch cannot register it.
     """
-    parts = name.split("::") if isinstance(name, str) else []
-    reason = ""
-    if len(parts) != 2:
-        reason = "it is not of the form 'namespace::name'"
-    elif not all(re.fullmatch(r"[A-Za-z_]\w*", part) for part in parts):
-        reason = "both parts must be identifiers without a dot"
-    elif any(keyword.iskeyword(part) for part in parts):
-        reason = "a part is a keyword of Python"
-    elif parts[0] in ("aten", "prim", "prims", "torch"):
-        reason = f"the namespace {parts[0]!r} belongs to torch"
-    if reason:
-        near = re.sub(r"\W", "_", parts[-1]) if parts and parts[-1] else "f"
-        raise BadOperatorName(name=name, reason=reason, near=near if near.isidentifier() else "f")
-    return parts[0], parts[1]
-
-
-def of_kernel(kernel: TorchKernel) -> str:
-    """Return arguments and results of a program's operator: ``"(Tensor x, Tensor(a0!) y) -> Tensor"``."""
-    signature = kernel.signature
-    inputs = [_argument(signature.params[i], n) for n, i in enumerate(signature.inputs)]
-    results = ["Tensor"] * len(signature.results)
-    return f"({', '.join(inputs)}) -> {results[0] if len(results) == 1 else '(' + ', '.join(results) + ')'}"
+    parts = split_name("tile_torch.op", name)
+    if any(keyword.iskeyword(part) for part in parts):
+        raise bad_name("tile_torch.op", name, "a part is a keyword of Python")
+    if parts[0] in ("aten", "prim", "prims", "torch"):
+        raise bad_name("tile_torch.op", name, f"the namespace {parts[0]!r} belongs to torch")
+    return parts
 
 
 def of_function(operator: str, function: Callable[..., Any], mutates: Sequence[str]) -> str:
@@ -74,11 +54,3 @@ def of_function(operator: str, function: Callable[..., Any], mutates: Sequence[s
         name = getattr(function, "__name__", repr(function))
         reason = str(error).splitlines()[0]
         raise NoSchema(operator=operator, function=name, reason=reason) from error
-
-
-def _argument(param: Param, number: int) -> str:
-    if param.kind == "tensor":
-        return f"Tensor(a{number}!) {param.name}" if param.writes else f"Tensor {param.name}"
-    kind = dtype(param.dtype)
-    named = "bool" if kind.kind == "bool" else "SymInt" if kind.is_integer else "float"
-    return f"{named} {param.name}"

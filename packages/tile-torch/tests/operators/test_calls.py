@@ -10,6 +10,7 @@ import tile_core as tile  # noqa: E402
 import tile_core.language as T  # noqa: E402
 import tile_torch  # noqa: E402
 from tile_core.errors import launch  # noqa: E402
+from tile_runtime.errors import operators  # noqa: E402
 from tile_torch import errors  # noqa: E402
 
 from . import programs  # noqa: E402
@@ -26,7 +27,7 @@ def test_results(m):
 def test_schema():
     f = programs.operator()
     assert f.schema == f"{f.name}(Tensor X, Tensor w) -> Tensor"
-    assert repr(f) == f"<tile_torch.Operator {f.schema}>"
+    assert repr(f) == f"<tile_torch.TorchOperator {f.schema}>"
     assert str(f.default) == f.name.replace("::", ".") + ".default"
 
 
@@ -152,7 +153,7 @@ def test_wrong_numbers_of_arguments_are_refused():
 def test_devices():
     f, (x, w) = programs.operator(), programs.inputs(5)
     assert f(x.to("meta"), w.to("meta")).shape == (5, 16)
-    with raises_error(errors.NoTargetOf, found="meta", known="cpu, cuda, mps"):
+    with raises_error(operators.NoTargetOf, found="meta", known="cpu, cuda, mps"):
         f.kernel.compiled("meta")
 
 
@@ -224,7 +225,7 @@ def test_parameters_and_inference_mode():
     ],
 )
 def test_names(name, reason):
-    with raises_error(errors.BadOperatorName, name=name) as caught:
+    with raises_error(operators.BadOperatorName, name=name) as caught:
         tile_torch.op(name, programs.square(16))
     assert reason in caught.value.message
 
@@ -232,12 +233,12 @@ def test_names(name, reason):
 def test_a_name_of_another_library_is_refused():
     library = torch.library.Library("tile_tests", "FRAGMENT")
     library.define("taken(Tensor x) -> Tensor")
-    with raises_error(errors.BadOperatorName, name="tile_tests::taken", near="taken_tile"):
+    with raises_error(operators.BadOperatorName, name="tile_tests::taken", near="taken_tile"):
         tile_torch.op("tile_tests::taken", programs.square(16))
 
 
 def test_what_cannot_be_an_operator():
-    with raises_error(errors.BadResults, found="Z", what="results"):
+    with raises_error(operators.BadResults, found="Z", what="results"):
         tile_torch.op(programs.name(), programs.square(16), out=["Z"])
     with raises_error(launch.BadOutIdx):
         tile_torch.op(programs.name(), programs.square(16), out=["X"])
@@ -247,7 +248,7 @@ def test_what_cannot_be_an_operator():
             return x
 
         tile_torch.op(programs.name(), no_types)
-    with raises_error(errors.BadResults, found="q", what="written in place"):
+    with raises_error(operators.BadResults, found="q", what="written in place"):
 
         def typed(x: torch.Tensor) -> torch.Tensor:
             return x
@@ -262,7 +263,7 @@ def test_what_cannot_be_an_operator():
             for i in T.Parallel(4):
                 Y[i] = 1.0
 
-    with raises_error(errors.NotInSchema, name="P", kind="pointer"):
+    with raises_error(operators.NoPointers, name="P"):
         tile_torch.op(programs.name(), table)
 
     @T.prim_func
@@ -271,7 +272,7 @@ def test_what_cannot_be_an_operator():
             for i in T.Parallel(4):
                 Y[i] = 1.0
 
-    with raises_error(errors.BadResults, found="Y"):
+    with raises_error(operators.BadResults, found="Y"):
         tile_torch.op(programs.name(), fill)
     given = tile_torch.op(programs.name(), fill, out=())
     y = torch.zeros(4)

@@ -8,7 +8,7 @@ from expected_errors import raises_error  # noqa: E402
 
 import tile_torch  # noqa: E402
 from tile_core.errors import launch  # noqa: E402
-from tile_torch import errors  # noqa: E402
+from tile_runtime.errors import operators  # noqa: E402
 
 from . import programs  # noqa: E402
 
@@ -207,5 +207,5 @@ class TestAutocast:
 def test_meta_tensors_have_no_target(f):
     x, w = inputs(5)
     assert f(x.to("meta"), w.to("meta")).shape == (5, 16)
-    with raises_error(errors.NoTargetOf, found="meta"):
+    with raises_error(operators.NoTargetOf, found="meta"):
         f.kernel.compiled("meta")

@@ -8,6 +8,7 @@ from expected_errors import raises_error  # noqa: E402
 from torch.func import grad, jacrev, vmap  # noqa: E402
 
 import tile_torch  # noqa: E402
+from tile_runtime.errors import operators  # noqa: E402
 from tile_torch import errors  # noqa: E402
 
 from . import programs  # noqa: E402
@@ -59,7 +60,7 @@ def test_opcheck(f):
 def test_second_order_is_refused_without_a_formula(f):
     arguments = programs.inputs(5, requires_grad=True)
     (first,) = torch.autograd.grad(f(*arguments).sum(), arguments[:1], create_graph=True)
-    with raises_error(errors.NoGradient) as caught:
+    with raises_error(operators.NoGradient) as caught:
         first.sum().backward()
     assert "register_backward" in caught.value.help
 
@@ -70,9 +71,9 @@ def test_an_operator_without_a_formula_refuses_a_backward_pass():
     for call in (f, f.default):
         result = call(*arguments)
         assert result.requires_grad
-        with raises_error(errors.NoGradient, operator=f.name):
+        with raises_error(operators.NoGradient, operator=f.name):
             result.sum().backward()
-    with raises_error(errors.NoGradient, operator=f.name):
+    with raises_error(operators.NoGradient, operator=f.name):
         grad(lambda x, w: f(x, w).sum())(*programs.inputs(5))
 
 
@@ -222,7 +223,7 @@ def test_batches_that_are_refused(batch, reason):
             for i, j in T.Parallel(32, 32):
                 Y[bx * 32 + i, by * 32 + j] = X[bx * 32 + i, by * 32 + j]
 
-    with raises_error(errors.BadBatch, found=batch) as caught:
+    with raises_error(operators.BadBatch, found=batch) as caught:
         tile_torch.op(programs.name(), copy, batch=batch)
     assert reason in caught.value.message
 
@@ -233,7 +234,7 @@ def test_a_batch_of_a_function_or_within_an_extent_is_refused():
     def double(x: torch.Tensor) -> torch.Tensor:
         return x + x
 
-    with raises_error(errors.BadBatch, found="m"):
+    with raises_error(operators.BadBatch, found="m"):
         tile_torch.op(programs.name(), double, batch="m")
     m = T.dynamic("m")
 
@@ -243,7 +244,7 @@ def test_a_batch_of_a_function_or_within_an_extent_is_refused():
             for i in T.Parallel(32):
                 Y[bx * 32 + i] = X[bx * 32 + i]
 
-    with raises_error(errors.BadBatch, found="m") as caught:
+    with raises_error(operators.BadBatch, found="m") as caught:
         tile_torch.op(programs.name(), halves, batch="m")
     assert "not only the first extent of X" in caught.value.message
     looped = tile_torch.op(programs.name(), halves)

@@ -111,13 +111,14 @@ def entry_of(code: str, more: Callable[[], Mapping[str, type[TileError]]] = dict
     wanted = code.strip().upper().strip("[]")
     error = entries().get(wanted)
     if error is None:
-        known = {**entries(), **more()}
+        known = {**entries(), **{former: e for e in entries().values() for former in e.formerly}, **more()}
         error = known.get(wanted)
     if error is None:
         # Codes differ in their digits, or in the letter of their family.
         near = [k for k in known if len(k) == len(wanted) and sum(map(str.__ne__, k, wanted)) == 1][:6]
         hint = f"nearest: {', '.join(near)}" if near else f"{PAGE} lists all codes"
         raise UnknownCode(found=wanted or "''", hint=hint)
+    wanted = error.code
     example = examples().get(wanted)
     usual = error.usual.get(error.remedy.strip("{}"), "")
     remedy = str(usual) if _PLACEHOLDER_ONLY.fullmatch(error.remedy) else shown(error.remedy)

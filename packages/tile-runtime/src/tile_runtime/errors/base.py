@@ -63,6 +63,8 @@ class TileError(Exception):
     """
 
     code: ClassVar[str] = "T000"
+    #: Codes that earlier versions used for it.
+    formerly: ClassVar[tuple[str, ...]] = ()
     template: ClassVar[str] = "{message}"
     remedy: ClassVar[str] = ""
     #: Facts that are optional when the error is raised.
