@@ -27,10 +27,10 @@ from tile_core.abi.adapter import Location
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.abi.signature import Param, Signature
 from tile_core.runtime.kernel import Kernel
-from tile_cuda.runtime.api import open_driver
-from tile_cuda.runtime.launch import Launcher
-from tile_cuda.runtime.repeat import _memory
-from tile_cuda.runtime.streams import Streams
+from tile_cuda_runtime.api import open_driver
+from tile_cuda_runtime.launch import Launcher
+from tile_cuda_runtime.repeat import _memory
+from tile_cuda_runtime.streams import Streams
 from tile_runtime.files.artefact import from_bytes
 from tile_runtime.texts.constants import LaunchConstants
 

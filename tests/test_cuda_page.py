@@ -8,7 +8,8 @@ import re
 from repository import ROOT
 
 from tile_cuda.options import CudaOptions
-from tile_cuda.target import FP8_MMA, RECORDS
+from tile_cuda.target import FP8_MMA
+from tile_cuda_runtime.architectures import RECORDS
 
 PAGE = (ROOT / "docs" / "cuda.md").read_text(encoding="utf-8")
 

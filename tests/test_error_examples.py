@@ -77,8 +77,9 @@ def test_why(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_why_of_a_backend(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(["why", "U801"]) == 0
-    assert "UnknownFamily" in capfd.readouterr().out
+    for code, name in (("U801", "UnknownFamily"), ("S702", "NoDriver")):
+        assert run(["why", code]) == 0
+        assert name in capfd.readouterr().out
 
 
 def test_why_of_an_unknown_code_lists_the_nearest() -> None:

@@ -28,7 +28,10 @@ EXCEPTIONS = Path("tools", "budget_exceptions.txt")
 
 # What must not be loaded by `import tile_core, tile_core.language`, and everything below it.
 LAZY = ("tvm", "tvm_ffi", "torch", "jax", "mlx", "cupy", "cuda", "pyopencl", "tile_core.cpu", "tile_core.compat.tvm")
-BACKENDS = ("tile_cuda", "tile_metal", "tile_rocm_stub", "tile_emulator", "tile_tilelang", "tile_jax", "tile_torch")
+BACKENDS = (
+    "tile_cuda", "tile_cuda_runtime", "tile_metal", "tile_rocm_stub", "tile_emulator", "tile_tilelang", "tile_jax",
+    "tile_torch",
+)  # fmt: skip
 
 TIME_PROBE = "import time; t = time.perf_counter(); import tile_core; print(time.perf_counter() - t)"
 LOADED_PROBE = "import sys, tile_core, tile_core.language; print(*sorted(sys.modules))"

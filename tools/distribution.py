@@ -142,10 +142,11 @@ def outside() -> dict[str, Path]:
 def combinations() -> dict[str, tuple[str, ...]]:
     """Return which packages are installed together, by what that is called.
 
-    tile-jax and tile-torch are in none: CI tests them with their libraries, in environments of their own. tile-runtime
-    is in all, as the core requires it.
+    tile-jax and tile-torch are in none: CI tests them with their libraries, in environments of their own. The runtimes
+    are where other packages require them.
     """
-    published = tuple(name for name in folders() if name not in ("tile-jax", "tile-torch", "tile-runtime"))
+    apart = ("tile-cuda-runtime", "tile-jax", "tile-runtime", "tile-torch")
+    published = tuple(name for name in folders() if name not in apart)
     backends = [name for name in published if name not in (CORE, "tile-emulator", "tile-tilelang")]
     return {
         "core alone": (CORE,),

@@ -27,7 +27,7 @@ from distribution import (
 from packaging.requirements import Requirement
 from repository import ROOT
 
-from tile_core.compat.known_packages import KINDS
+from tile_core.compat.known_packages import KINDS, folders_of
 
 pytestmark = pytest.mark.registry
 
@@ -130,7 +130,7 @@ class TestCombinations:
                 assert answer["code"] == "S104", (kind, answer)
                 assert (
                     answer["help"]
-                    == f"it is provided by {KINDS[kind]}: pip install packages/{KINDS[kind]} in a checkout of tile"
+                    == f"it is provided by {KINDS[kind]}: pip install {folders_of(KINDS[kind])} in a checkout of tile"
                 )
 
     def test_the_emulator_runs_it_or_is_asked_for_by_name(self, probed, combination: str) -> None:

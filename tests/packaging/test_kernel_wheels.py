@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,29 @@ def scale(M):
 """
 
 
+#: Prints what wheels of kernels for a missing device do, as JSON.
+REFUSALS = """
+import importlib.metadata, json, os, sys
+from pathlib import Path
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # as where there is no device
+import numpy as np
+import tile_runtime
+import device_kernels
+
+def refusal(call):
+    try:
+        call()
+    except tile_runtime.TileError as error:
+        return str(error)
+
+a, b = np.zeros((256, 128), "float32"), np.zeros((128, 256), "float32")
+(file,) = (Path(device_kernels.__file__).parent / "kernels").glob("*.tile")
+print(json.dumps({"call": refusal(lambda: device_kernels.matmul(a, b)),
+                  "load": refusal(lambda: tile_runtime.load(file)),
+                  "modules": sorted({m.partition(".")[0] for m in sys.modules}),
+                  "requires": importlib.metadata.requires("device-kernels")}))
+"""
+
 #: Sizes of the product; a name stands for any size.
 SIZES: tuple[tuple[int | str, int, int], ...] = ((256, 192, 128), (127, 129, 67), ("m", 64, 64))
 TARGETS = ("cpu:x86-64-v4", "cpu:x86-64-v3", "cpu:x86-64-v2")
@@ -116,3 +140,25 @@ def test_without_tvm_and_a_compiler(installed: tuple[Environment, Path]) -> None
     print(f"import, processor time: numpy {found['numpy']:.3f} s, then the package {found['import']:.3f} s")
     for name, (first, call) in found["calls"].items():
         print(f"{name}: first call {first * 1e3:.1f} ms, then {call * 1e6:.1f} us")
+
+
+def test_a_wheel_for_a_device_needs_no_compiler(tmp_path: Path) -> None:
+    pytest.importorskip("cuda.bindings.nvrtc", reason="the compiler that builds the kernel is not installed")
+    program = _program(ROOT / "examples" / "gemm.py", M=256, N=256, K=128)
+    wheel = KernelWheel("device-kernels", "0.1", [PackagedBuild("matmul", program, "cuda:sm_90a", -1)]).write(tmp_path)
+    for name in ("tile-runtime", "tile-cuda-runtime"):
+        build(folders()[name], tmp_path)
+    environment = Environment(tmp_path / "env")
+    environment.install(wheel, links=tmp_path)
+    installed = environment.weights().keys()
+    assert installed >= {"numpy", "device-kernels", "tile-runtime", "tile-cuda-runtime", "cuda-bindings"}
+    assert not installed & {"apache-tvm", "apache-tvm-ffi", "tile-core", "tile-cuda", "nvidia-cuda-nvrtc"}
+    done = environment.run("-c", REFUSALS)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    bounds = ">=0.1.0,<0.2"
+    assert set(found["requires"]) == {f"tile-cuda-runtime[launch]{bounds}", f"tile-runtime{bounds}"}
+    refusal = r"\[U601\] \S+ holds a kernel for cuda:sm_90a, which this machine cannot run: {}"
+    assert re.match(refusal.format("cuda:sm_90a: the arrays are on another device"), found["call"])
+    assert re.match(refusal.format("(the driver|cuInit)"), found["load"])
+    assert not {"tvm", "tvm_ffi", "tile_core", "torch"} & set(found["modules"])

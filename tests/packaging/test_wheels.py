@@ -108,7 +108,7 @@ def test_the_core_and_its_plugins_accept_each_other_within_one_minor_version(met
     assert str(metadata.version) == core, "packages of one release have one version"
     if metadata.name == "tile-runtime":  # which the core requires
         return
-    needed = "tile-runtime" if metadata.name == CORE else CORE
+    needed = "tile-runtime" if metadata.name in (CORE, "tile-cuda-runtime") else CORE
     (on_core,) = (r for r in metadata.requires_dist or () if r.name == needed)
     major, minor, patch = map(int, core.split("."))
     assert on_core.specifier.contains(core)
@@ -130,6 +130,7 @@ def test_extras_are_those_that_are_documented(metadata: Metadata) -> None:
         CORE: {"dask", "plot", "testing"},
         "tile-emulator": {"zig"},
         "tile-cuda": {"nvidia"},
+        "tile-cuda-runtime": {"launch"},
         "tile-runtime": {"floats"},
     }
     assert extras == documented.get(metadata.name, set())

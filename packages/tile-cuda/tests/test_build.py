@@ -11,8 +11,8 @@ from tile_core.errors import Where
 from tile_core.errors.launch import TextRefused
 from tile_core.reports import report_json
 from tile_cuda import build
-from tile_cuda.errors import NoNvrtc
 from tile_cuda.options import CudaOptions
+from tile_cuda_runtime.errors import NoNvrtc
 
 from .test_slow_products import dense
 from .texts import SCALE, facts, kernel, mapped, scale, scale4

@@ -17,8 +17,8 @@ from tile_core.plugins.manager import installed
 from tile_core.reports import explain, explain_facts, report_json, slow
 from tile_core.reports.slow import SlowFallback, SlowTiles
 from tile_cuda import build
-from tile_cuda.errors import NoNvrtc
-from tile_cuda.runtime import driver
+from tile_cuda_runtime import driver
+from tile_cuda_runtime.errors import NoNvrtc
 
 
 def product(dtype="float16", size=256, stages=3, variant=None):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tile_cuda.occupancy import blocks_that_fit, most_registers
-from tile_cuda.target import RECORDS
+from tile_cuda_runtime.architectures import RECORDS
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ import tile_cuda
 from tile_core.cli.checks import Check
 from tile_core.plugins.manager import installed
 from tile_cuda import build, doctor
-from tile_cuda.errors import NoNvrtc
-from tile_cuda.runtime.api import Device, DriverUnusable, Failed
-from tile_cuda.runtime.driver import CudaAdapter
+from tile_cuda.runtime import CudaAdapter
+from tile_cuda_runtime.api import Device, DriverUnusable, Failed
+from tile_cuda_runtime.errors import NoNvrtc
 
 from .runtime.fake import H100, FakeDriver
 

@@ -9,12 +9,13 @@ import tile_core.language as T
 from tile_core.errors.launch import GridTooLarge
 from tile_core.target import Capabilities
 from tile_cuda import build, target
-from tile_cuda.errors import DriverFailed, NoDriver, UnknownArchitecture
 from tile_cuda.options import CudaOptions
 from tile_cuda.plugin import tile_detect
 from tile_cuda.resolve import detect, parse_target
-from tile_cuda.runtime import api
-from tile_cuda.target import FEATURES, RECORDS, arch_for, make_target, nearest, runs_on
+from tile_cuda.target import FEATURES, make_target
+from tile_cuda_runtime import api
+from tile_cuda_runtime.architectures import RECORDS, arch_for, nearest, runs_on
+from tile_cuda_runtime.errors import DriverFailed, NoDriver, UnknownArchitecture
 
 SHARED = "__shared__ __align__(128) int s[64]; unsigned a = (unsigned)__cvta_generic_to_shared(s);"
 ADDRESS = '"r"(a), "l"(x), "r"(0) : "memory"'

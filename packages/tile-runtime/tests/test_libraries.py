@@ -112,7 +112,7 @@ class TestRefusals:
     def test_a_target_without_a_loader(self, file, monkeypatch):
         from tile_runtime import loaders
 
-        monkeypatch.setattr(loaders, "_entries", dict)
+        monkeypatch.setattr(loaders, "_entries", lambda group: {})
         loaders.loader.cache_clear()
         with pytest.raises(MissingBackend, match="S605"):
             tile_runtime.load(file)

@@ -27,6 +27,7 @@ from tile_core.records import dataclass
 from tile_core.runtime.export import artefact_bytes
 from tile_core.runtime.files import write_named
 from tile_runtime.files.artefact import FORMAT, Artefact, from_bytes
+from tile_runtime.loaders import requirement
 from tile_runtime.package import FOLDER, INDEX
 
 if TYPE_CHECKING:
@@ -127,14 +128,14 @@ class KernelWheel:
         for number, (build, artefact) in enumerate(zip(self.builds, artefacts, strict=True)):
             kernels[build.kernel]["builds"].append({
                 "file": _file(build, number), "target": artefact.target, "backend": artefact.backend,
-                "package": artefact.package, "signature": artefact.signature.to_json(),
+                "package": _launcher(artefact), "signature": artefact.signature.to_json(),
             })  # fmt: skip
         return {"format": FORMAT, "version": __version__, "kernels": kernels}
 
     def _metadata(self, artefacts: Sequence[Artefact]) -> str:
         major, minor, *_ = __version__.split(".")
         bounds = f">={__version__},<{major}.{int(minor) + 1}"
-        launchers = {a.package for a in artefacts if a.backend != "cpu"}
+        launchers = {_launcher(a) for a in artefacts if a.backend != "cpu"}
         lines = [
             "Metadata-Version: 2.1", f"Name: {self.name}", f"Version: {self.version}",
             f"Summary: Kernels of tile: {', '.join(self._kernels())}", "Requires-Python: >=3.10",
@@ -150,6 +151,11 @@ def _built(build: PackagedBuild) -> bytes:
     signature = dataclasses.replace(signature_of(build.program, build.out_idx), name=build.kernel)
     launches = compiled_launches(programs, [lower(one, ctx, plugins) for one in programs], signature)
     return artefact_bytes(signature, launches, ctx.target, plugins)
+
+
+def _launcher(artefact: Artefact) -> str:
+    """Return the requirement for launches of an artefact: its loader's, or the backend's package."""
+    return requirement(artefact.backend) or artefact.package
 
 
 def _file(build: PackagedBuild, number: int) -> str:

@@ -91,7 +91,11 @@ class TestTargets:
         ("text", "hint"),
         [
             ("cpuu", "did you mean 'cpu'?"),
-            ("cuda:sm_90a", "it is provided by tile-cuda: pip install packages/tile-cuda in a checkout of tile"),
+            (
+                "cuda:sm_90a",
+                "it is provided by tile-cuda: pip install packages/tile-cuda-runtime packages/tile-cuda in a checkout "
+                "of tile",
+            ),
             ("xyz", "install the package that provides it, or choose one of the installed targets"),
         ],
     )
@@ -227,16 +231,19 @@ class TestLanguage:
         assert world.plugins().language_name("nonsense") is None
 
     @pytest.mark.parametrize(
-        ("name", "package"),
-        [("wgmma_gemm_sp", "tile-cuda"), ("simdgroup_load", "tile-metal"), ("alloc_tmem", "tile-cuda")],
+        ("name", "package", "folders"),
+        [
+            ("wgmma_gemm_sp", "tile-cuda", "packages/tile-cuda-runtime packages/tile-cuda"),
+            ("simdgroup_load", "tile-metal", "packages/tile-metal"),
+        ],
     )
-    def test_it_is_provided_elsewhere(self, world, name, package):
+    def test_it_is_provided_elsewhere(self, world, name, package, folders):
         with pytest.raises(ProvidedElsewhere) as caught:
             world.plugins().language_name(name)
         assert isinstance(caught.value, AttributeError)  # so that hasattr(T, name) is an answer
         assert str(caught.value) == (
             f"[S113] T.{name} is provided by {package}, which is not installed\n"
-            f"   = help: pip install packages/{package} in a checkout of tile"
+            f"   = help: pip install {folders} in a checkout of tile"
         )
 
     def test_its_home_does_not_have_it(self, world):

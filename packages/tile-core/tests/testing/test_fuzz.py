@@ -89,7 +89,7 @@ def test_programs_with_names_of_a_missing_package_have_one_witness(monkeypatch):
     from tile_core.testing import search
 
     def missing(text, name):
-        raise ProvidedElsewhere(found="ClusterKernel", distribution="tile-cuda")
+        raise ProvidedElsewhere(found="ClusterKernel", distribution="tile-cuda", folders="packages/tile-cuda")
 
     monkeypatch.setattr(search, "load", missing)
     search._second(search.Unit("fuzz", "clusters-0"))

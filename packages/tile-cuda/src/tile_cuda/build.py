@@ -21,10 +21,11 @@ from tile_core.abi.kernel_text import KernelText, LaunchFacts
 from tile_core.errors.base import Where
 from tile_core.errors.launch import TextRefused
 from tile_core.records import dataclass
-from tile_cuda.errors import NVRTC, NoNvrtc
+from tile_core.reports.slow import warn_of_build
 from tile_cuda.line_tables import with_user_lines
 from tile_cuda.occupancy import most_registers
 from tile_cuda.options import CudaOptions
+from tile_cuda_runtime.errors import NVRTC, NoNvrtc
 from tile_runtime.errors.interrupts import passed_on
 
 FILE = "kernel.cu"
@@ -95,6 +96,13 @@ def build(kernel: KernelText, arch: str) -> Cubin:
     where, location = _location(kernel, made.line)
     compiler = f"the compiler for {arch}"
     raise TextRefused(kernel=kernel.facts.kernel, compiler=compiler, part=location, reason=made.reason, where=where)
+
+
+def code_of(kernel: KernelText, arch: str) -> bytes:
+    """Compile a text that is launched, and warn if the code is slow."""
+    made = build(kernel, arch)
+    warn_of_build(kernel.facts.kernel, f"cuda:{arch}", made.facts())
+    return made.data
 
 
 def _with_more_registers(made: Cubin, kernel: KernelText, text: str, options: CudaOptions) -> Cubin:

@@ -10,8 +10,8 @@ from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.cli.checks import Check, Status
 from tile_core.errors import TileError
 from tile_cuda import build
-from tile_cuda.runtime.api import Driver, DriverUnusable, Failed, open_driver
-from tile_cuda.target import FALLBACK, RECORDS, arch_for, runs_on
+from tile_cuda_runtime.api import Driver, DriverUnusable, Failed, open_driver
+from tile_cuda_runtime.architectures import FALLBACK, RECORDS, arch_for, runs_on
 
 LIBRARIES = ("torch", "cupy")
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tile_cuda.options import MOST_REGISTERS
-from tile_cuda.target import REGISTERS, WARP, Architecture
+from tile_cuda.target import REGISTERS, WARP
+from tile_cuda_runtime.architectures import Architecture
 
 _UNIT = 256  # registers that a warp gets at a time
 _PARTS = 4  # of a multiprocessor, each with its share of the registers

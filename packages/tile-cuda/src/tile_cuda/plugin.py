@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 def tile_backend() -> BackendManifest:
     """Return the manifest."""
-    from tile_cuda.target import RECORDS
+    from tile_cuda_runtime.architectures import RECORDS
 
     return BackendManifest(
         name="cuda",
         api=">=1,<2",
         target_kinds=("cuda",),
         options=CudaOptions,
-        fingerprint=fingerprint_of("tile_cuda", "tile-cuda"),
+        fingerprint=" ".join(map(fingerprint_of, ("tile_cuda", "tile_cuda_runtime"))),
         architectures=tuple(f"cuda:{name}" for name in RECORDS),
         summary="NVIDIA GPUs from sm_80 to sm_120",
     )
@@ -95,7 +95,7 @@ def tile_pipeline(target: Target, spine: Any) -> Any:
 
 def tile_runtimes(target: Target) -> Sequence[Any]:
     """Return the adapter that launches with the driver."""
-    from tile_cuda.runtime.driver import CudaAdapter
+    from tile_cuda.runtime import CudaAdapter
 
     return (CudaAdapter(target),)
 

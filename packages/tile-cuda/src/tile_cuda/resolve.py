@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tile_core.target import Target, split_target
-from tile_cuda.errors import NoDriver
-from tile_cuda.runtime import api
-from tile_cuda.runtime.faults import typed
-from tile_cuda.target import FALLBACK, KIND, arch_for, make_target
+from tile_cuda.target import make_target
+from tile_cuda_runtime import api
+from tile_cuda_runtime.architectures import FALLBACK, KIND, arch_for
+from tile_cuda_runtime.errors import NoDriver
+from tile_cuda_runtime.faults import typed
 
 
 def parse_target(text: str) -> Target | None:

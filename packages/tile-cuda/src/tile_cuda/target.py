@@ -1,24 +1,11 @@
-"""The targets ``cuda:sm_XX``: one record per architecture, each of them a row of one table.
-
-Every feature is a column of its own. Nothing follows from a larger number: sm_120 is a later chip than sm_100 and has
-neither its tensor memory nor its shared memory. Sources: the tables of compute capabilities in the CUDA C++ Programming
-Guide, and the "Target ISA notes" of the PTX ISA; the tests assemble an instruction for every column.
-"""
+"""The targets ``cuda:sm_XX``: their capabilities, from the table of `tile_cuda_runtime.architectures`."""
 
 from __future__ import annotations
 
-import re
-
-from tile_core.records import dataclass
 from tile_core.target import Capabilities, Fact, Target, every_atomic
-from tile_cuda.errors import UnknownArchitecture
 from tile_cuda.machine import machine_of
 from tile_cuda.options import MOST_REGISTERS
-
-KIND = "cuda"
-
-FALLBACK = "sm_80"
-"""The meaning of ``cuda`` alone without a device: the oldest architecture, whose code all later ones can run."""
+from tile_cuda_runtime.architectures import GRID_LIMITS, KIND, Architecture, record_of
 
 # Facts that code of this backend queries with ``capabilities.fact(...)``.
 CP_ASYNC: Fact[bool] = Fact("cp_async", bool)
@@ -71,48 +58,6 @@ FEATURES: tuple[Fact[bool], ...] = (
     GATHER4, GATHER4_CLUSTER, SCATTER4, SETMAXNREG, WGMMA, TCGEN05, BF16_ARITHMETIC, BF16_ATOMICS, VECTOR_ATOMICS,
 )  # fmt: skip
 
-# KiB: maximum (opt-in) shared memory of a block. Then one column per feature, in the order of FEATURES.
-_TABLE = """
-          KiB  cp_async  mbarrier  fp8_mma  fp8_sp  scaled  fp4  stmat  cluster  trans  tma  g4  g4c  s4  setmax  wgmma  tc05  bf16  atom  vatom
-sm_80     163  x         x         .        .       .       .    .      .        .      .    .   .    .   .       .      .     .     .     .
-sm_86      99  x         x         .        .       .       .    .      .        .      .    .   .    .   .       .      .     .     .     .
-sm_87     163  x         x         .        .       .       .    .      .        .      .    .   .    .   .       .      .     .     .     .
-sm_89      99  x         x         x        x       .       .    .      .        .      .    .   .    .   .       .      .     .     .     .
-sm_90     227  x         x         x        .       .       .    x      x        x      x    .   .    .   .       .      .     x     x     x
-sm_90a    227  x         x         x        .       .       .    x      x        x      x    .   .    .   x       x      .     x     x     x
-sm_100    227  x         x         x        .       .       .    x      x        x      x    x   .    .   .       .      .     x     x     x
-sm_100a   227  x         x         x        .       .       x    x      x        x      x    x   x    x   x       .      x     x     x     x
-sm_103a   227  x         x         x        .       .       x    x      x        x      x    x   x    x   x       .      x     x     x     x
-sm_110a   227  x         x         x        .       .       x    x      x        x      x    x   x    x   x       .      x     x     x     x
-sm_120     99  x         x         x        x       .       .    x      x        x      x    x   .    .   .       .      .     x     x     x
-sm_120a    99  x         x         x        x       x       x    x      x        x      x    x   .    .   x       .      .     x     x     x
-"""  # noqa: E501 - a row is read as a line
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """One row of the table.
-
-    Attributes
-    ----------
-    arch
-        Its name, for example ``"sm_90a"``.
-    compute
-        Compute capability.
-    forward
-        Whether its text also runs on devices of a higher compute capability.
-    shared_bytes
-        Maximum (opt-in) shared memory of a block.
-    features
-        Names of the facts that hold.
-    """
-
-    arch: str
-    compute: tuple[int, int]
-    forward: bool
-    shared_bytes: int
-    features: frozenset[str]
-
 
 def make_target(arch: str) -> Target:
     """Return the target of an architecture.
@@ -126,7 +71,7 @@ def make_target(arch: str) -> Target:
     facts: dict[str, object] = {fact.name: fact.name in record.features for fact in FEATURES}
     facts |= NATIVE_ATOMICS.value(_native_atomics(record)) | COMPUTE.value(record.compute)
     return Target(
-        text=f"{KIND}:{record.arch}",
+        text=record.text,
         kind=KIND,
         backend="cuda",
         arch=record.arch,
@@ -166,86 +111,14 @@ REGISTERS = 65536
 WARP = 32
 """Threads that execute together."""
 
-GRID_LIMITS = (2**31 - 1, 65535, 65535)
-"""Blocks along x, y and z, the same on all architectures."""
-
-
-def record_of(arch: str) -> Architecture:
-    """Return the row of an architecture.
-
-    Raises
-    ------
-    UnknownArchitecture
-        Naming the nearest one that is known.
-    """
-    if arch not in RECORDS:
-        raise UnknownArchitecture(found=arch, near=nearest(arch), known=", ".join(RECORDS))
-    return RECORDS[arch]
-
-
-def arch_for(compute: tuple[int, int]) -> str:
-    """Return the architecture that makes best use of a device of this compute capability.
-
-    Its own one, with its suffix if it has one; for a device that has no row here, the nearest older architecture whose
-    text runs on it.
-    """
-    exact = [r.arch for r in RECORDS.values() if r.compute == compute]
-    if exact:
-        return exact[-1]
-    older = [r for r in RECORDS.values() if r.forward and r.compute <= compute]
-    related = [r for r in older if r.compute[0] == compute[0]]
-    # For another generation, only the features of the oldest architecture are known to exist.
-    return related[-1].arch if related else FALLBACK
-
-
-def runs_on(arch: str, compute: tuple[int, int]) -> bool:
-    """Whether text of an architecture, after being built for it, runs on this compute capability."""
-    record = record_of(arch)
-    return record.compute <= compute if record.forward else record.compute == compute
-
-
-#: Attribute of a launch that may begin before the one before it has ended: its blocks wait themselves.
-DEPENDENT = "dependent"
-
 
 def overlaps(arch: str) -> bool:
     """Return whether a launch can begin before the one before it has ended (``griddepcontrol``)."""
     return record_of(arch).compute >= (9, 0)
 
 
-def nearest(arch: str) -> str:
-    """Return the known architecture that was most likely meant."""
-    found = re.search(r"(\d+)([a-z]*)$", arch.strip().lower())
-    if found is None:
-        return FALLBACK
-    number, suffix = int(found[1]), found[2]
-
-    def distance(name: str) -> tuple[int, bool]:
-        own = _NAME.fullmatch(name)
-        assert own is not None
-        return abs(int(own[1]) - number), own[2] != suffix[:1]
-
-    return min(RECORDS, key=distance)
-
-
-_NAME = re.compile(r"sm_(\d+)([a-z]?)")
 _INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
-
-
-def _rows() -> dict[str, Architecture]:
-    rows = {}
-    for line in _TABLE.strip().splitlines()[1:]:
-        arch, kib, *marks = line.split()
-        name = _NAME.fullmatch(arch)
-        assert name is not None
-        number = int(name[1])
-        held = frozenset(fact.name for fact, mark in zip(FEATURES, marks, strict=True) if mark == "x")
-        rows[arch] = Architecture(arch, (number // 10, number % 10), not name[2], int(kib) * 1024, held)
-    return rows
-
-
-RECORDS = _rows()
 
 
 def _native_atomics(record: Architecture) -> frozenset[tuple[str, str]]:

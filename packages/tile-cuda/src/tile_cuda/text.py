@@ -14,7 +14,8 @@ from tile_core.numerics.regions import text_level
 from tile_core.passes.check_launch_order import WAIT
 from tile_core.simt.kernel_plan import KernelPlan
 from tile_cuda.emit.printer import CudaPrinter
-from tile_cuda.target import DEPENDENT, overlaps
+from tile_cuda.target import overlaps
+from tile_cuda_runtime.architectures import DEPENDENT
 
 if TYPE_CHECKING:
     from tile_core.context import Context

@@ -11,7 +11,7 @@ from tile_core.compiler import lower
 from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
 from tile_cuda.occupancy import blocks_that_fit, bytes_of_share
-from tile_cuda.target import RECORDS
+from tile_cuda_runtime.architectures import RECORDS
 
 from .test_multicast_loops import gemm
 from .test_pairs import asked

@@ -13,7 +13,7 @@ from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.abi.signature import Param, Signature
 from tile_core.runtime.kernel import Kernel
 from tile_cuda.resolve import detect
-from tile_cuda.runtime.driver import CudaAdapter
+from tile_cuda.runtime import CudaAdapter
 
 TEXT = """extern "C" __global__ void f(const float* a, const float* b, float* c, int n) {
   if (n < 0) c[0] = a[0] + b[0];

@@ -28,10 +28,10 @@ from tile_core.testing.case import LANES, Case, Param, Unit
 from tile_core.testing.data import seed_of
 from tile_core.testing.run import Outcome, Session, argument, expected_of, load, shape_of
 from tile_core.testing.tables import cases
-from tile_cuda.runtime.driver import CudaAdapter
-from tile_cuda.runtime.memory import DeviceArray
-from tile_cuda.target import record_of
-from tile_cuda.tensor_map import BYTES, SWIZZLES, TensorMap
+from tile_cuda.runtime import CudaAdapter
+from tile_cuda_runtime.architectures import record_of
+from tile_cuda_runtime.memory import DeviceArray
+from tile_cuda_runtime.tensor_map import BYTES, SWIZZLES, TensorMap
 from tile_runtime.texts.guarded import GUARD
 
 if __package__:

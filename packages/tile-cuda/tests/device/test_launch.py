@@ -15,9 +15,9 @@ from tile_core.dtypes import DTYPES
 from tile_core.errors.launch import DeviceFault, MemoryDamaged
 from tile_core.runtime.kernel import Kernel
 from tile_cuda.resolve import detect
-from tile_cuda.runtime.api import open_driver
-from tile_cuda.runtime.driver import CudaAdapter
+from tile_cuda.runtime import CudaAdapter
 from tile_cuda.target import make_target
+from tile_cuda_runtime.api import open_driver
 
 from ..texts import last, scale, scale4
 
@@ -91,7 +91,7 @@ class TestCopies:
     def test_a_write_behind_the_end(self):
         runtime = adapter()
         x, y = (runtime.from_host(np.ones(n, "float32")) for n in (300, 299))
-        runtime.load(scale())((x.pointer, y.pointer, 2.0, 300), Location((2, 0), "tile_cuda"))
+        runtime.load(scale())((x.pointer, y.pointer, 2.0, 300), Location((2, 0), "tile_cuda_runtime"))
         with pytest.raises(MemoryDamaged, match="4 bytes, first 0 bytes behind the end"):
             runtime.to_host(y)
 
@@ -294,7 +294,7 @@ FAULT = """
 import tile_core as tile
 from tile_core import sparse
 from tile_core.abi.adapter import Location
-from tile_cuda.runtime.driver import CudaAdapter
+from tile_cuda.runtime import CudaAdapter
 from tile_cuda.resolve import detect
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 text = 'extern "C" __global__ void f(float* y) { y[1] = 1.0f; }'

@@ -13,7 +13,7 @@ import pytest
 
 from tile_core.testing.data import from_codes, stored
 from tile_cuda import build
-from tile_cuda.errors import NoNvrtc
+from tile_cuda_runtime.errors import NoNvrtc
 
 from ..vectors.record import DriverError
 from . import recording, replay, subset

@@ -23,7 +23,7 @@ from tile_core.plugins.manager import installed
 from tile_cuda import build
 from tile_cuda.emulation import dialect_of
 from tile_cuda.emulation.opcodes import Arch
-from tile_cuda.errors import NoNvrtc
+from tile_cuda_runtime.errors import NoNvrtc
 
 from ..emit.nvrtc import assemble
 

@@ -5,7 +5,7 @@ import ctypes
 import struct
 from dataclasses import dataclass, field
 
-from tile_cuda.runtime.api import Device, Failed
+from tile_cuda_runtime.api import Device, Failed
 
 H100 = Device(0, "Fake 90", (9, 0), 227 << 10)
 
@@ -23,7 +23,7 @@ class Launch:
 
 @dataclass
 class FakeDriver:
-    """Made like the driver in `tile_cuda.runtime.api`; ``context`` is the device of the current context."""
+    """Made like the driver in `tile_cuda_runtime.api`; ``context`` is the device of the current context."""
 
     devices: list = field(default_factory=lambda: [H100])
     context: int | None = 0

@@ -10,7 +10,7 @@ import tile_core.language as T
 from tile_core.abi.adapter import Location
 from tile_core.errors import TileError
 from tile_core.runtime import cache
-from tile_cuda.runtime.driver import CudaAdapter
+from tile_cuda.runtime import CudaAdapter
 from tile_cuda.target import make_target
 from tile_runtime.files.artefact import from_bytes
 

@@ -25,10 +25,10 @@ from tile_core.errors.launch import (
 )
 from tile_core.plugins.contexts import make_context
 from tile_core.plugins.manager import installed
-from tile_cuda.errors import DriverFailed, DriverTooOld, NoDevice, NoDriver, OtherArchitecture
-from tile_cuda.runtime.api import Device, DriverUnusable
-from tile_cuda.runtime.driver import CudaAdapter
+from tile_cuda.runtime import CudaAdapter
 from tile_cuda.target import make_target
+from tile_cuda_runtime.api import Device, DriverUnusable
+from tile_cuda_runtime.errors import DriverFailed, DriverTooOld, NoDevice, NoDriver, OtherArchitecture
 
 from ..texts import SCALE, facts, kernel, last, scale, scale4
 from .fake import H100, FakeDriver

@@ -12,10 +12,10 @@ from tile_core.abi.signature import Param, Signature
 from tile_core.dtypes import DTYPES
 from tile_core.errors.launch import DeviceFault, MemoryDamaged, NotProvided, UnsupportedArray
 from tile_core.runtime.kernel import Kernel, Origin
-from tile_cuda.errors import DriverFailed, NoDevice, NoDriver
-from tile_cuda.runtime.api import DriverUnusable
-from tile_cuda.runtime.driver import CudaAdapter
+from tile_cuda.runtime import CudaAdapter
 from tile_cuda.target import make_target
+from tile_cuda_runtime.api import DriverUnusable
+from tile_cuda_runtime.errors import DriverFailed, NoDevice, NoDriver
 from tile_runtime.calls.arrays import facts_of
 from tile_runtime.texts.guarded import GUARD
 
@@ -51,7 +51,7 @@ class TestCopies:
         assert back.tobytes() == array.tobytes()
         facts = facts_of(there)
         assert (facts.dtype, facts.shape, facts.strides) == (dtype, (7, 13), (13, 1))
-        assert (facts.device, facts.pointer, facts.library) == ((2, 0), there.pointer, "tile_cuda")
+        assert (facts.device, facts.pointer, facts.library) == ((2, 0), there.pointer, "tile_cuda_runtime")
         assert facts.writable
 
     @pytest.mark.parametrize("shape", [(), (1,), (0,), (3, 0, 5), (2, 1, 3, 1, 2)])

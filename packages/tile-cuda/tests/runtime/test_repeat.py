@@ -10,9 +10,9 @@ import pytest
 from tile_core.abi.adapter import Location
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.errors.launch import DeviceFault
-from tile_cuda.runtime.api import Device
-from tile_cuda.runtime.driver import CudaAdapter
+from tile_cuda.runtime import CudaAdapter
 from tile_cuda.target import make_target
+from tile_cuda_runtime.api import Device
 
 from ..texts import SCALE, last, scale, scale4
 from .fake import H100, FakeDriver

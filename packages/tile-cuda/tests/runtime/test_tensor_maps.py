@@ -9,10 +9,10 @@ import pytest
 from tile_core.abi.adapter import Location
 from tile_core.abi.descriptor import TensorDescriptor
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
-from tile_cuda.errors import TensorMapRefused
-from tile_cuda.runtime.driver import CudaAdapter
+from tile_cuda.runtime import CudaAdapter
 from tile_cuda.target import make_target
-from tile_cuda.tensor_map import RULES, TensorMap, broken_rules
+from tile_cuda_runtime.errors import TensorMapRefused
+from tile_cuda_runtime.tensor_map import RULES, TensorMap, broken_rules
 
 from .fake import FakeDriver
 

@@ -146,7 +146,7 @@ def launched(copy: copies.Copy) -> np.ndarray:
     import torch
 
     from tile_core.abi.adapter import Location
-    from tile_cuda.runtime.driver import CudaAdapter
+    from tile_cuda.runtime import CudaAdapter
     from tile_cuda.target import make_target
 
     arrays = {n: torch.from_numpy(np.ascontiguousarray(a).view(np.uint8)).cuda() for n, a in copy.arrays.items()}

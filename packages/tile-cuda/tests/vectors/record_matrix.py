@@ -75,7 +75,7 @@ def record_of(case: matrix.Case, out: np.ndarray) -> dict[str, Any]:
 def on_device() -> Callable[[str], dict[str, Any]]:
     """Return a function that runs a case on the current device."""
     from tile_core.abi.adapter import Location
-    from tile_cuda.runtime.driver import CudaAdapter
+    from tile_cuda.runtime import CudaAdapter
     from tile_cuda.target import make_target
 
     adapter = CudaAdapter(make_target("sm_90a"))

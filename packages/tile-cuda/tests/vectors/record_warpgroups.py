@@ -86,7 +86,7 @@ def launched(one: Product) -> Any:
     import torch
 
     from tile_core.abi.adapter import Location
-    from tile_cuda.runtime.driver import CudaAdapter
+    from tile_cuda.runtime import CudaAdapter
     from tile_cuda.target import make_target
 
     text, given = one.kernel()

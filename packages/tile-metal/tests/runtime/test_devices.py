@@ -8,7 +8,7 @@ import pytest
 from tile_core.plugins.manager import BackendWarning, Plugins
 from tile_metal import plugin, versions
 
-api = pytest.importorskip("tile_cuda.runtime.api", reason="tile-cuda is not installed")
+api = pytest.importorskip("tile_cuda_runtime.api", reason="tile-cuda is not installed")
 
 
 @pytest.fixture

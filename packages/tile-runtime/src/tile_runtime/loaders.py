@@ -6,7 +6,11 @@
     toy = "tile_toy.loading:make"
 
 The entry point's name is that of the backend which an artefact names. Its value is a function that is called with the
-target's text and returns a ``RuntimeAdapter``, or raises an error of the catalogue. It imports no compiler.
+target's text and returns a ``RuntimeAdapter``, or raises an error of the catalogue. It imports no compiler. A loader
+that also launches texts without a binary finds their compiler in the group ``tile.builders``: an object with the
+functions of `TextBuilder`.
+
+Wheels of kernels require the distribution of the loader, with its extra ``launch`` if it has one: what launches need.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
-from typing import Any
+from typing import Any, Protocol
 
 from tile_runtime.abi.adapter import Built, RuntimeAdapter
 from tile_runtime.abi.kernel_text import KernelText
@@ -23,7 +27,18 @@ from tile_runtime.errors.base import TileError
 from tile_runtime.errors.interrupts import passed_on
 from tile_runtime.errors.setup import RuntimeBroken
 
-GROUP = "tile.loaders"
+GROUP, BUILDERS = "tile.loaders", "tile.builders"
+EXTRA = "launch"
+
+
+class TextBuilder(Protocol):
+    """The compiler of a backend's texts."""
+
+    def code_of(self, kernel: KernelText, arch: str) -> bytes:
+        """Return the machine code of a text for an architecture."""
+
+    def version(self) -> str:
+        """Return the compiler's version."""
 
 
 @functools.cache
@@ -35,24 +50,51 @@ def loader(backend: str, target: str) -> RuntimeAdapter | None:
     RuntimeBroken
         It cannot be imported, or is not a runtime.
     """
-    entry = _entries().get(backend)
+    entry = _entries(GROUP).get(backend)
     if entry is None:
         return None
-    try:
-        made = distributions.load_entry(entry)(target)
-    except (TileError, KeyboardInterrupt):
-        raise
-    except BaseException as error:
-        passed_on(error)
-        raise RuntimeBroken(name=backend, reason=f"{type(error).__name__}: {error}") from error
+    made = _made(entry, lambda make: make(target))
     if not isinstance(made, RuntimeAdapter):
         raise RuntimeBroken(name=backend, reason=f"{entry.value} returned {type(made).__name__}, not a runtime")
     return made
 
 
 @functools.cache
-def _entries() -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in reversed(distributions.entry_points(GROUP))}
+def builder(backend: str) -> TextBuilder | None:
+    """Return the installed compiler of a backend's texts; ``None`` without one.
+
+    Raises
+    ------
+    RuntimeBroken
+        It cannot be imported.
+    """
+    entry = _entries(BUILDERS).get(backend)
+    found: TextBuilder | None = None if entry is None else _made(entry, lambda module: module)
+    return found
+
+
+def requirement(backend: str) -> str:
+    """Return the requirement for launches of a backend's kernels; empty without a loader."""
+    entry = _entries(GROUP).get(backend)
+    if entry is None or entry.dist is None:
+        return ""
+    extras = entry.dist.metadata.get_all("Provides-Extra") or ()
+    return entry.dist.name + (f"[{EXTRA}]" if EXTRA in extras else "")
+
+
+def _made(entry: EntryPoint, make: Callable[[Any], Any]) -> Any:
+    try:
+        return make(distributions.load_entry(entry))
+    except (TileError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        passed_on(error)
+        raise RuntimeBroken(name=entry.name, reason=f"{type(error).__name__}: {error}") from error
+
+
+@functools.cache
+def _entries(group: str) -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in reversed(distributions.entry_points(group))}
 
 
 def ask_adapter(adapter: RuntimeAdapter, method: str, *arguments: Any) -> Any:

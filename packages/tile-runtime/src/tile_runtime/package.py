@@ -23,9 +23,9 @@ from typing import Any
 from tile_runtime.abi.signature import Dim, Param, Signature, shape_text, symbols_of
 from tile_runtime.calls.arguments import arrange
 from tile_runtime.calls.arrays import Unreadable, facts_of
-from tile_runtime.errors.artefacts import ArtefactNotRunnable, MissingBackend, NewerArtefact, ShapeNotBuilt
+from tile_runtime.errors.artefacts import ArtefactNotRunnable, NewerArtefact, ShapeNotBuilt
 from tile_runtime.files.artefact import FORMAT
-from tile_runtime.files.loading import artefact_of, kernel_of, refusal_of
+from tile_runtime.files.loading import artefact_of, kernel_of, missing_backend, refusal_of
 from tile_runtime.loaders import loader
 from tile_runtime.records import dataclass
 from tile_runtime.traces import short_traces
@@ -166,9 +166,7 @@ class PackagedKernel:
             found = getattr(importlib.import_module(module), function)
             return found
         if fitting and all(loader(b.backend, b.target) is None for b in fitting):
-            build = fitting[0]
-            package = build.package or build.backend
-            raise MissingBackend(file=self.package, target=build.target, backend=build.backend, package=package)
+            raise missing_backend(self.package, fitting[0])
         if fitting:
             targets = ", ".join(dict.fromkeys(b.target for b in fitting))
             raise ArtefactNotRunnable(file=self.package, target=targets, reason="; ".join(reasons))

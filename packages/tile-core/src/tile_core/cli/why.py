@@ -50,7 +50,9 @@ def _of_backends() -> dict[str, type[TileError]]:
 
     found: dict[str, type[TileError]] = {}
     for offers in discover().values():
-        name = f"{offers[0].entry.value.partition('.')[0]}.errors"
-        if importlib.util.find_spec(name) is not None:
-            found.update({error.code: error for error in classes(importlib.import_module(name))})
+        package = offers[0].entry.value.partition(".")[0]
+        for name in (package, f"{package}_runtime"):
+            if importlib.util.find_spec(name) is not None and importlib.util.find_spec(f"{name}.errors") is not None:
+                module = importlib.import_module(f"{name}.errors")
+                found.update({error.code: error for error in classes(module)})
     return found

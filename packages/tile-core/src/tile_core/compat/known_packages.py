@@ -6,6 +6,7 @@ import fnmatch
 
 from tile_runtime.compat.packages import KINDS as KINDS
 from tile_runtime.compat.packages import RUNTIMES as RUNTIMES
+from tile_runtime.compat.packages import folders_of as folders_of
 
 # Pattern of names of `T` -> distribution; the first that matches counts.
 NAMES = {

@@ -245,7 +245,7 @@ class Plugins:
         if package is None:
             return None
         if home not in self._registry.offers:
-            raise ProvidedElsewhere(found=name, distribution=package)
+            raise ProvidedElsewhere(found=name, distribution=package, folders=known_packages.folders_of(package))
         if name in known_packages.NAMES:
             raise NotOffered(found=name, distribution=package)
         return None
@@ -357,7 +357,9 @@ class Plugins:
             return "TILE_DISABLE_BACKENDS excludes its backend: unset it, or choose another target"
         package = known_packages.KINDS.get(kind)
         if package is not None and kind not in self._registry.offers:
-            return f"it is provided by {package}: pip install packages/{package} in a checkout of tile"
+            return (
+                f"it is provided by {package}: pip install {known_packages.folders_of(package)} in a checkout of tile"
+            )
         near = nearest(kind, self.names()) or self._fuller(text)
         broken = "; ".join(f"{name} is broken: {self._registry.failure(name).message}"
                            for name in self._registry.failures)  # fmt: skip

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tile_core.abi.adapter import RuntimeAdapter
 from tile_core.abi.kernel_text import KernelText
 from tile_core.compat.known_packages import KINDS
-from tile_core.errors.artefacts import CannotWriteArtefact, MissingBackend
+from tile_core.errors.artefacts import CannotWriteArtefact
 from tile_core.errors.base import SetupError, Where, printable
 from tile_core.errors.launch import NotProvided
 from tile_core.plugins.discovery import NO_DISTRIBUTION
@@ -23,7 +23,7 @@ from tile_core.runtime.settings import path_of, text_of
 from tile_runtime.calls.arguments import only_catalogue
 from tile_runtime.cpu.loader import LibraryAdapter
 from tile_runtime.files.artefact import Artefact, moved, to_bytes
-from tile_runtime.files.loading import artefact_of, launch_of, read
+from tile_runtime.files.loading import artefact_of, launch_of, missing_backend, read
 from tile_runtime.loaders import ask_adapter, loader
 
 if TYPE_CHECKING:
@@ -75,8 +75,7 @@ def load(path: str | os.PathLike[str], *, runtime: str | None = None) -> Kernel:
     content = read(file)
     artefact, plugins = artefact_of(content, file), installed()
     if artefact.backend not in plugins.names():
-        package = artefact.package or f"tile-{artefact.backend}"
-        raise MissingBackend(file=file, target=artefact.target, backend=artefact.backend, package=package)
+        raise missing_backend(file, artefact)
     target = plugins.resolve_target(artefact.target)
 
     def loaded(name: str | None) -> tuple[Callable[..., object], AdapterFacts]:

@@ -33,9 +33,10 @@ from tile_cuda.ops.move_accumulators import READ, WRITE
 from tile_cuda.ops.tensor_plan import ALL_COLUMNS, TensorPlan, allocated_columns
 from tile_cuda.ops.tensor_products import variant_of
 from tile_cuda.ptx.tensor import AFTER, ALLOCATE, BEFORE, FREE, RELINQUISH
-from tile_cuda.target import TCGEN05, WARP, record_of
+from tile_cuda.target import TCGEN05, WARP
 from tile_cuda.teams import TeamRewriter
 from tile_cuda.vocabulary.products import PIN_ACCUMULATOR
+from tile_cuda_runtime.architectures import record_of
 
 if TYPE_CHECKING:
     from tile_core.context import Context

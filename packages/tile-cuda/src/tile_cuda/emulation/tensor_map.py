@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING
 
 from tile_core.errors.base import InternalError
-from tile_cuda.tensor_map import BYTES, SWIZZLES, TensorMap, broken_rules
+from tile_cuda_runtime.tensor_map import BYTES, SWIZZLES, TensorMap, broken_rules
 
 if TYPE_CHECKING:
     from tile_core.abi.kernel_text import ParamFact

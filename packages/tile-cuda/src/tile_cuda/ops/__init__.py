@@ -25,16 +25,7 @@ from tile_cuda.ops.registers import SetRegisters
 from tile_cuda.ops.store_bulk import BulkStore, BulkUpdate
 from tile_cuda.ops.tensor_products import TENSOR_PRODUCTS
 from tile_cuda.ops.wait_uses import TensorWait, WarpgroupWait
-from tile_cuda.target import (
-    BLOCK_SCALED_MMA,
-    FP8_MMA,
-    GATHER4,
-    SCATTER4,
-    SETMAXNREG,
-    STMATRIX,
-    TCGEN05,
-    WGMMA,
-)
+from tile_cuda.target import BLOCK_SCALED_MMA, FP8_MMA, GATHER4, SCATTER4, SETMAXNREG, STMATRIX, TCGEN05, WGMMA
 
 if TYPE_CHECKING:
     from tile_core.lowering.variant import Variant

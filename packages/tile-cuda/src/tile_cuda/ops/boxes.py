@@ -29,7 +29,7 @@ from tile_core.simt.launch.constants import descriptor
 from tile_core.simt.memory.alignment import Aligned, factor, strides_of
 from tile_cuda.attributes import READABLE_ROWS
 from tile_cuda.ptx.bulk import MOST_DIMENSIONS
-from tile_cuda.tensor_map import ALIGN, BYTES, LEAST_STRIDE_BEYOND, MOST_EXTENT, SWIZZLES, has_type
+from tile_cuda_runtime.tensor_map import ALIGN, BYTES, LEAST_STRIDE_BEYOND, MOST_EXTENT, SWIZZLES, has_type
 
 #: Kind of asynchronous copies of a target.
 BULK = "tma"

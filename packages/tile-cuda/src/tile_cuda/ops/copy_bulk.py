@@ -26,7 +26,7 @@ from tile_core.simt.variant import SimtCall, SimtVariant
 from tile_cuda.attributes import ACROSS, BULK_BYTES, REASON, SLOT, SWIZZLE
 from tile_cuda.ops.boxes import BULK, Panel, described, of_tensor, panels, row_lengths, unpaneled
 from tile_cuda.ptx.bulk import LOAD_BYTES, load_name, multicast_name
-from tile_cuda.tensor_map import has_type
+from tile_cuda_runtime.tensor_map import has_type
 
 if TYPE_CHECKING:
     from tile_core.context import Context

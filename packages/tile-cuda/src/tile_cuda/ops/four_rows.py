@@ -30,8 +30,8 @@ from tile_cuda.ops.boxes import CHUNK, LINE, MOST, Panel, described, of_map, rea
 from tile_cuda.ops.store_bulk import LASTS
 from tile_cuda.ptx.bulk import gather_name, load_name, scatter_name, store_name
 from tile_cuda.target import GATHER4, SCATTER4
-from tile_cuda.tensor_map import has_type
 from tile_cuda.vocabulary.four_rows import FOUR, GATHER, ROW_SCOPES, ROW_TYPES, SCATTER
+from tile_cuda_runtime.tensor_map import has_type
 
 if TYPE_CHECKING:
     from tile_core.context import Context

@@ -26,7 +26,7 @@ from tile_core.simt.variant import SimtCall, SimtVariant
 from tile_cuda.attributes import BULK_BYTES, DIRECT, REASON, SLOT, STAGED, STORE, SWIZZLE
 from tile_cuda.ops.boxes import BULK, CHUNK, Panel, described, of_tensor, panels, row_lengths, unpaneled
 from tile_cuda.ptx.bulk import STORE_BYTES, store_name
-from tile_cuda.tensor_map import has_type
+from tile_cuda_runtime.tensor_map import has_type
 
 if TYPE_CHECKING:
     from tile_core.context import Context

@@ -9,6 +9,9 @@ KINDS = {
     "rocm": "tile-rocm-stub",
 }
 
+#: Distributions that others require beside the core, by those.
+_REQUIRED = {"tile-cuda": "tile-cuda-runtime"}
+
 # Runtime -> distribution.
 RUNTIMES = {"emulator": "tile-emulator"}
 
@@ -16,4 +19,9 @@ RUNTIMES = {"emulator": "tile-emulator"}
 PACKAGES = frozenset(
     name.replace("-", "_")
     for name in ("tile-core", "tile-runtime", "tile-tilelang", "tile-torch", *KINDS.values(), *RUNTIMES.values())
-)
+) | {"tile_cuda_runtime"}
+
+
+def folders_of(distribution: str) -> str:
+    """Return a distribution's folders in a checkout, as arguments of ``pip install``."""
+    return " ".join(f"packages/{name}" for name in (_REQUIRED.get(distribution), distribution) if name)

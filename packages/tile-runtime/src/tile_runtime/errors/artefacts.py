@@ -48,7 +48,7 @@ class MissingBackend(ArtefactError):
 
     code = "S605"
     template = "{file} holds a kernel for {target}, whose backend {backend!r} is not installed"
-    remedy = "install {package}; if it is one of tile's: pip install packages/{package} in a checkout of tile"
+    remedy = "install {package}; if it is one of tile's: pip install {folders} in a checkout of tile"
 
 
 class CannotWriteArtefact(ArtefactError):

@@ -138,7 +138,7 @@ class ProvidedElsewhere(SetupError, AttributeError):
 
     code = "S113"
     template = "T.{found} is provided by {distribution}, which is not installed"
-    remedy = "pip install packages/{distribution} in a checkout of tile"
+    remedy = "pip install {folders} in a checkout of tile"
 
 
 class NotOffered(SetupError, AttributeError):

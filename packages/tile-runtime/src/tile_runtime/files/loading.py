@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from tile_runtime.abi.adapter import RuntimeAdapter
 from tile_runtime.calls.arguments import only_catalogue
 from tile_runtime.calls.launches import in_order
+from tile_runtime.compat.packages import folders_of
 from tile_runtime.errors.artefacts import (
     ArtefactNotRunnable,
     CannotReadArtefact,
@@ -98,9 +100,32 @@ def runtime_of(artefact: Artefact, file: object) -> RuntimeAdapter:
     """
     found = loader(artefact.backend, artefact.target)
     if found is None:
-        package = artefact.package or f"tile-{artefact.backend}"
-        raise MissingBackend(file=file, target=artefact.target, backend=artefact.backend, package=package)
+        raise missing_backend(file, artefact)
     return found
+
+
+class FromBackend(Protocol):
+    """Machine code that a backend's loader launches."""
+
+    @property
+    def target(self) -> str:
+        """The target's text."""
+
+    @property
+    def backend(self) -> str:
+        """The backend's name."""
+
+    @property
+    def package(self) -> str:
+        """The distribution that launches it, if it is known."""
+
+
+def missing_backend(file: object, wanted: FromBackend) -> MissingBackend:
+    """Return the refusal of code whose backend is not installed."""
+    package = wanted.package or f"tile-{wanted.backend}"
+    return MissingBackend(
+        file=file, target=wanted.target, backend=wanted.backend, package=package, folders=folders_of(package)
+    )
 
 
 def kernel_of(artefact: Artefact, adapter: RuntimeAdapter, file: object) -> LoadedKernel:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tile_cuda.runtime.api import Driver, Failed
-from tile_cuda.runtime.faults import typed
+from tile_cuda_runtime.api import Driver, Failed
+from tile_cuda_runtime.faults import typed
 from tile_runtime.texts.guarded import GuardedArray
 
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tile_core.abi.kernel_text import LaunchFacts
-from tile_core.errors.base import TileError
-from tile_core.errors.launch import DeviceFault
-from tile_cuda.errors import DriverFailed
-from tile_cuda.runtime.api import Failed
+from tile_cuda_runtime.api import Failed
+from tile_cuda_runtime.errors import DriverFailed
+from tile_runtime.abi.kernel_text import LaunchFacts
+from tile_runtime.errors.base import TileError
+from tile_runtime.errors.launch import DeviceFault
 
 FAULTS = frozenset({700, 702, 710, *range(714, 720)})
 """The driver's error codes for faults of a kernel, after which the context is lost."""

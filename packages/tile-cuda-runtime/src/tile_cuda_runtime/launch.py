@@ -10,23 +10,22 @@ import functools
 import threading
 from collections.abc import Sequence
 
-from tile_core.abi.adapter import Built, Location
-from tile_core.abi.kernel_text import KernelText, LaunchFacts
-from tile_core.compat.types import Argument
-from tile_core.errors.launch import GridTooLarge, TooMuchShared
-from tile_core.reports.slow import warn_of_build
-from tile_cuda import build
-from tile_cuda.errors import DriverTooOld, NoDevice, OtherArchitecture
-from tile_cuda.runtime.api import Device, Driver, Failed, Handle
-from tile_cuda.runtime.faults import typed
-from tile_cuda.runtime.pack import SlotPacker
-from tile_cuda.runtime.repeat import short_launch
-from tile_cuda.runtime.streams import Streams
-from tile_cuda.runtime.tensor_map import constants_of
-from tile_cuda.target import DEPENDENT, GRID_LIMITS, arch_for, record_of, runs_on
+from tile_cuda_runtime.api import Device, Driver, Failed, Handle
+from tile_cuda_runtime.architectures import DEPENDENT, GRID_LIMITS, KIND, arch_for, code_runs_on, record_of, runs_on
+from tile_cuda_runtime.errors import DriverTooOld, NoDevice, NoNvrtc, OtherArchitecture
+from tile_cuda_runtime.faults import typed
+from tile_cuda_runtime.map_constants import constants_of
+from tile_cuda_runtime.pack import SlotPacker
+from tile_cuda_runtime.repeat import short_launch
+from tile_cuda_runtime.streams import Streams
+from tile_runtime.abi.adapter import Built, Location
+from tile_runtime.abi.kernel_text import KernelText, LaunchFacts
 from tile_runtime.calls.repeat import Repeat
+from tile_runtime.errors.launch import GridTooLarge, TooMuchShared
+from tile_runtime.loaders import builder
 from tile_runtime.texts.constants import LaunchConstants
 from tile_runtime.texts.launch_grid import Extents, grid_of, grid_positions, require_whole_clusters
+from tile_runtime.types import Argument
 
 _ON_DEVICE = 2  # kDLCUDA
 _REFUSED_CODE = (200, 209, 218, 222, 223, 300)  # invalid image, no binary, PTX, versions
@@ -171,19 +170,39 @@ class Launcher:
 
     def _load(self, arch: str) -> object:
         """Load the code for an architecture; it stays loaded, since a graph may hold it."""
-        own = self._built if self._built is not None and self._built.arch == arch else None
+        own = self._built if self._built is not None and serves(self._built.arch, arch) else None
         if own is None:
-            made = build.build(self.kernel, arch)
-            warn_of_build(self.facts.kernel, f"cuda:{arch}", made.facts())
-        code = made.data if own is None else own.data
+            code = self._compiled(arch)
+        else:
+            code = own.data
         try:
             return self._driver.load(code)
         except Failed as error:
             if error.code not in _REFUSED_CODE:
                 raise
-            versions = {"driver": self._driver.version(), "compiler": build.version()}
-            refusal = DriverTooOld(kernel=self.facts.kernel, reason=error.reason, where=self.facts.where, **versions)
-            raise refusal from error
+            found = builder(KIND)
+            compiler = "the compiler of its author" if found is None else f"NVRTC {found.version()}"
+            raise DriverTooOld(
+                kernel=self.facts.kernel, driver=self._driver.version(), compiler=compiler, reason=error.reason,
+                where=self.facts.where,
+            ) from error  # fmt: skip
+
+    def _compiled(self, arch: str) -> bytes:
+        """Compile the text for an architecture.
+
+        Raises
+        ------
+        NoNvrtc
+            The compiler is not installed.
+        """
+        found = builder(KIND)
+        if found is None:
+            reason = f"its binary is for {self._built.arch}" if self._built is not None else "it has no binary"
+            raise NoNvrtc(
+                target=f"{KIND}:{arch}", reason=f"{reason}, and tile-cuda is not installed",
+                advice=f"build the kernel for {KIND}:{arch} beforehand, or install tile-cuda", where=self.facts.where,
+            )  # fmt: skip
+        return found.code_of(self.kernel, arch)
 
 
 def check_device(facts: LaunchFacts, arch: str, device: Device) -> None:
@@ -219,6 +238,11 @@ def arch_of(arch: str, device: Device) -> str:
     """Return the architecture to build for: the text's own, or that of the device."""
     record = record_of(arch)
     return arch if record.compute == device.compute else "sm_{}{}".format(*device.compute)
+
+
+def serves(built: str, arch: str) -> bool:
+    """Whether a launch on an architecture uses existing machine code instead of a compiler."""
+    return built == arch or (builder(KIND) is None and code_runs_on(built, arch))
 
 
 def checked(facts: LaunchFacts, grid: Extents) -> Extents | None:

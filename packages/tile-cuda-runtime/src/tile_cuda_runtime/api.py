@@ -1,6 +1,6 @@
 """The driver, reduced to what launching needs; the only place that talks to it.
 
-All calls go through ``cuda.bindings.driver``, except that of a short launch, see `tile_cuda.runtime.repeat`.
+All calls go through ``cuda.bindings.driver``, except that of a short launch, see `tile_cuda_runtime.repeat`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tile_core.records import dataclass
-from tile_cuda.tensor_map import BYTES, SWIZZLES, TensorMap
+from tile_cuda_runtime.tensor_map import BYTES, SWIZZLES, TensorMap
 from tile_runtime.errors.interrupts import passed_on
+from tile_runtime.records import dataclass
 
 Handle = int
 """Of a library, function, stream, event, graph or context: an address that only the driver understands."""
@@ -236,7 +236,7 @@ class Driver:
         Parameters
         ----------
         fields
-            They keep `tile_cuda.tensor_map.RULES`.
+            They keep `tile_cuda_runtime.tensor_map.RULES`.
         """
         bound = self._bound
         # One dimension has no stride, but the driver requires an array of strides.

@@ -5,34 +5,38 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
-from tile_core.abi.adapter import Built, Location
-from tile_core.abi.kernel_text import KernelText
-from tile_core.compat.types import Argument, Array
-from tile_cuda import build
-from tile_cuda.errors import NoDevice, NoDriver
-from tile_cuda.machine import peaks_of
-from tile_cuda.occupancy import blocks_that_fit
-from tile_cuda.runtime.api import LEGACY_STREAM, Driver, DriverUnusable, Failed, Handle, open_driver
-from tile_cuda.runtime.faults import typed
-from tile_cuda.runtime.launch import Launcher
-from tile_cuda.runtime.streams import Streams
-from tile_cuda.target import record_of, runs_on
+from tile_cuda_runtime.api import LEGACY_STREAM, Driver, DriverUnusable, Failed, Handle, open_driver
+from tile_cuda_runtime.architectures import KIND, runs_on
+from tile_cuda_runtime.errors import NoDevice, NoDriver
+from tile_cuda_runtime.faults import typed
+from tile_cuda_runtime.launch import Launcher, arch_of, serves
+from tile_cuda_runtime.streams import Streams
+from tile_runtime.abi.adapter import Built, Location
+from tile_runtime.abi.kernel_text import KernelText
 from tile_runtime.calls.repeat import Repeat
+from tile_runtime.loaders import builder
 from tile_runtime.texts.choose import TextChoice
-from tile_runtime.texts.text_adapter import TextAdapter
+from tile_runtime.texts.text_adapter import NamedTarget, TextAdapter
+from tile_runtime.types import Argument, Array
 
 if TYPE_CHECKING:
-    from tile_core.target import Target
-    from tile_cuda.runtime.memory import DeviceArray
+    from tile_cuda_runtime.memory import DeviceArray
 
-CUBIN = "cubin"
 _RECORDED = 100
 """Launches of one graph when time is taken."""
 
 
-class CudaAdapter(TextAdapter):
+class Named(NamedTarget, Protocol):
+    """A target that names its architecture."""
+
+    @property
+    def arch(self) -> str:
+        """Its architecture."""
+
+
+class DriverAdapter(TextAdapter):
     """Launches on NVIDIA devices.
 
     Loading works on every machine, so that the source of a kernel can be inspected anywhere; only a launch needs a
@@ -41,7 +45,7 @@ class CudaAdapter(TextAdapter):
     Parameters
     ----------
     target
-        What kernels are compiled for.
+        What kernels are compiled for: a target of the compiler, or its architecture.
     driver
         Returns the driver; replaced in tests.
     """
@@ -52,7 +56,7 @@ class CudaAdapter(TextAdapter):
     convention = "pointers"
     library = __name__.partition(".")[0]
 
-    def __init__(self, target: Target, driver: Callable[[], Driver] = open_driver) -> None:
+    def __init__(self, target: Named, driver: Callable[[], Driver] = open_driver) -> None:
         self.target = target
         self.arch = target.arch
         self._open = driver
@@ -73,31 +77,14 @@ class CudaAdapter(TextAdapter):
 
     def arrays(self) -> type[DeviceArray]:
         """Return the type of the arrays that `from_host` makes."""
-        from tile_cuda.runtime.memory import DeviceArray
+        from tile_cuda_runtime.memory import DeviceArray
 
         return DeviceArray
-
-    def toolchain(self) -> str:
-        """Return the version of NVRTC."""
-        return build.toolchain()
-
-    def build(self, artefact: Any) -> Built | None:
-        """Compile a text for the target's architecture."""
-        if not isinstance(artefact, KernelText):
-            return None
-        made = build.build(artefact, self.arch)
-        shared = artefact.facts.shared_bytes + made.shared_bytes
-        fit = blocks_that_fit(record_of(self.arch), artefact.facts.threads, made.registers, shared)
-        return Built(self.name, CUBIN, made.data, made.arch, made.facts() | fit)
 
     def device_name(self) -> str:
         """Return the name of the current device."""
         driver = self._open()
         return driver.device(driver.current()).name
-
-    def peaks(self) -> dict[str, float]:
-        """Return the rates of the architecture's largest device."""
-        return peaks_of(self.arch)
 
     def refuses(self, built: Built) -> str:
         """Return why the current device cannot run the built code."""
@@ -112,6 +99,9 @@ class CudaAdapter(TextAdapter):
             raise typed(error) from error
         if not runs_on(built.arch or self.arch, device.compute):
             return "device {} ({}) has sm_{}{}".format(device.ordinal, device.name, *device.compute)
+        arch = arch_of(self.arch, device)
+        if builder(KIND) is None and not serves(built.arch, arch):
+            return f"its binary is for {built.arch}, and tile-cuda is not installed to compile it for {arch}"
         return ""
 
     def synchronize(self) -> None:
@@ -144,7 +134,7 @@ class CudaAdapter(TextAdapter):
         return total
 
     def from_host(self, array: Array) -> Argument:
-        """Copy a NumPy array to the current device, between guards; see `tile_cuda.runtime.memory`.
+        """Copy a NumPy array to the current device, between guards; see `tile_cuda_runtime.memory`.
 
         Raises
         ------

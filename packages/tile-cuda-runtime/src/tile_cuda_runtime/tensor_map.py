@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tile_core.abi.descriptor import PlacedDescriptor
-from tile_core.dtypes import dtype
-from tile_core.records import dataclass
+from tile_runtime.abi.descriptor import PlacedDescriptor
+from tile_runtime.dtypes import dtype
+from tile_runtime.records import dataclass
 
 #: Bytes of an encoded map, and their alignment.
 BYTES, ALIGN = 128, 64

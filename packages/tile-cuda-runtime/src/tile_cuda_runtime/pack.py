@@ -6,7 +6,7 @@ import ctypes
 import struct
 from collections.abc import Callable, Sequence
 
-from tile_core.abi.kernel_text import LaunchFacts
+from tile_runtime.abi.kernel_text import LaunchFacts
 from tile_runtime.texts.packing import encode, fields_of
 
 SLOT = 8

@@ -14,8 +14,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tile_core.compat.types import Torch
-from tile_cuda.runtime.api import LEGACY_STREAM, Handle
+from tile_cuda_runtime.api import LEGACY_STREAM, Handle
+from tile_runtime.types import Torch
 
 StreamOf = Callable[[int], Handle]
 """Maps the number of a device to its current stream."""

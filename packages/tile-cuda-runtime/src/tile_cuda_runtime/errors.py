@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tile_core.errors import SetupError, UnsupportedError
+from tile_runtime.errors import SetupError, UnsupportedError
 
 NVRTC = 'pip install "nvidia-cuda-nvrtc>=13,<14"'
 
@@ -46,8 +46,8 @@ class DriverTooOld(SetupError):
     """The driver is too old for the code that the installed compiler generates."""
 
     code = "S705"
-    template = "{kernel}: the driver (CUDA {driver}) does not load code that NVRTC {compiler} makes: {reason}"
-    remedy = "update the NVIDIA driver to one of CUDA {compiler} or newer"
+    template = "{kernel}: the driver (CUDA {driver}) does not load code that {compiler} makes: {reason}"
+    remedy = "update the NVIDIA driver: it must be as new as {compiler}"
 
 
 class UnknownArchitecture(UnsupportedError):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tile_core.abi.descriptor import PlacedDescriptor
-from tile_core.abi.kernel_text import LaunchFacts, ParamFact
-from tile_cuda.errors import TensorMapRefused
-from tile_cuda.runtime.api import Driver
-from tile_cuda.tensor_map import TensorMap, broken_rules
+from tile_cuda_runtime.api import Driver
+from tile_cuda_runtime.errors import TensorMapRefused
+from tile_cuda_runtime.tensor_map import TensorMap, broken_rules
+from tile_runtime.abi.descriptor import PlacedDescriptor
+from tile_runtime.abi.kernel_text import LaunchFacts, ParamFact
 from tile_runtime.texts.constants import LaunchConstants
 
 

@@ -13,10 +13,10 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tile_core.compat.types import Argument
-from tile_cuda.runtime.api import Driver, Handle
+from tile_cuda_runtime.api import Driver, Handle
 from tile_runtime.calls.repeat import Repeat
 from tile_runtime.texts.constants import ByValue
+from tile_runtime.types import Argument
 
 _STREAM = 32  # offset of CUlaunchConfig.hStream; 7 numbers of 4 bytes come before it
 _CONFIG = 56  # bytes of CUlaunchConfig

@@ -1,1 +1,0 @@
-"""Loading and launching of kernels: driver calls, runtime adapter, and the path of one call."""
