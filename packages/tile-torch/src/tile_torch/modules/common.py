@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 
@@ -15,35 +15,65 @@ COMPUTED = (torch.float16, torch.bfloat16)
 """Element types of the products' operands."""
 
 
-def check_features(layer: str, in_features: object, out_features: object) -> None:
-    """Refuse extents that are not positive integers."""
-    for name, found in (("in_features", in_features), ("out_features", out_features)):
-        if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+def check_count(layer: str, name: str, found: object) -> None:
+    """Refuse what is not a positive integer."""
+    if not isinstance(found, int) or isinstance(found, bool) or found < 1:
+        expected, advice = "a positive integer", f"pass {name}=64, or another"
+        raise BadLayer(layer=layer, name=name, found=found, expected=expected, advice=advice)
+
+
+class ConvertedLinear(torch.nn.Module):
+    """Base of layers with a converted weight: extents, element type and bias.
+
+    Parameters
+    ----------
+    in_features, out_features, device
+        As for ``torch.nn.Linear``; any extents.
+    dtype
+        The element type, one of ``DTYPES``.
+    bias
+        Whether there is a bias, which is zero until a state is loaded.
+
+    Raises
+    ------
+    BadLayer
+        For other arguments.
+    """
+
+    DTYPES: ClassVar[tuple[Any, ...]] = COMPUTED
+    INPUTS: ClassVar[str] = "inputs may be float32: they are converted"
+
+    def __init__(self, in_features: int, out_features: int, bias: bool, device: Any, dtype: Any) -> None:
+        super().__init__()
+        layer = type(self).__name__
+        check_count(layer, "in_features", in_features)
+        check_count(layer, "out_features", out_features)
+        if dtype not in self.DTYPES:
+            expected = " or ".join(map(str, self.DTYPES))
+            raise BadLayer(layer=layer, name="dtype", found=dtype, expected=expected, advice=self.INPUTS)
+        self.in_features, self.out_features, self.dtype = in_features, out_features, dtype
+        self.bias: Any = torch.nn.Parameter(torch.zeros(out_features, device=device)) if bias else None
+
+    @classmethod
+    def _converted(cls, linear: torch.nn.Linear, *options: Any) -> Any:
+        """Return a layer with the converted weight and the bias of another one."""
+        if not isinstance(linear, torch.nn.Linear):
             raise BadLayer(
-                layer=layer, name=name, found=found, expected="a positive integer", advice=f"pass {name}=64, or another"
-            )
+                layer=f"{cls.__name__}.from_linear", name="linear", found=type(linear).__name__,
+                expected="a torch.nn.Linear",
+                advice="pass one, or call the layer's class with in_features and out_features",
+            )  # fmt: skip
+        bias, device = linear.bias, linear.weight.device
+        made: Any = cls(linear.in_features, linear.out_features, bias is not None, device, *options)
+        with torch.no_grad():
+            made._convert(linear.weight)
+            if bias is not None:
+                made.bias.copy_(bias)
+        return made
 
-
-def check_type(layer: str, dtype: Any) -> None:
-    """Refuse element types that the products do not have."""
-    if dtype not in COMPUTED:
-        expected = " or ".join(map(str, COMPUTED))
-        raise BadLayer(
-            layer=layer,
-            name="dtype",
-            found=dtype,
-            expected=expected,
-            advice="inputs may be float32: they are converted",
-        )
-
-
-def check_linear(layer: str, linear: object) -> None:
-    """Refuse what is not a linear layer of torch."""
-    if not isinstance(linear, torch.nn.Linear):
-        raise BadLayer(
-            layer=layer, name="linear", found=type(linear).__name__, expected="a torch.nn.Linear",
-            advice="pass one, or call the layer's class with in_features and out_features",
-        )  # fmt: skip
+    def extra_repr(self) -> str:
+        """Return the arguments that ``repr`` shows."""
+        return f"{self.in_features}, {self.out_features}, bias={self.bias is not None}, dtype={self.dtype}"
 
 
 def rows(layer: str, x: Tensor, in_features: int) -> Tensor:

@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tile_torch.errors import BadLayer
 from tile_torch.modules import common
 from tile_torch.modules.programs import four_bit_product, type_name
 from tile_torch.operator import op
@@ -75,7 +74,7 @@ def unpack(weight: Tensor, scale: Tensor, group: int, k: int) -> Tensor:
     return values * scale.repeat_interleave(group, dim=1)[:, :k]
 
 
-class Linear4bit(torch.nn.Module):
+class Linear4bit(common.ConvertedLinear):
     """Multiply by four-bit integers, scaled in groups along K, and add a bias.
 
     The weight is fixed. Products have operands of ``dtype`` and are added in float32.
@@ -104,28 +103,17 @@ class Linear4bit(torch.nn.Module):
         dtype: Any = torch.float16,
         group: int = 64,
     ) -> None:
-        super().__init__()
-        common.check_features("Linear4bit", in_features, out_features)
-        common.check_type("Linear4bit", dtype)
-        if not isinstance(group, int) or isinstance(group, bool) or group < 1:
-            expected, advice = "a positive integer", "pass group=64, or another"
-            raise BadLayer(layer="Linear4bit", name="group", found=group, expected=expected, advice=advice)
-        self.in_features, self.out_features, self.group, self.dtype = in_features, out_features, group, dtype
+        super().__init__(in_features, out_features, bias, device, dtype)
+        common.check_count("Linear4bit", "group", group)
+        self.group = group
         packed = torch.zeros(out_features, -(-in_features // 2), dtype=torch.uint8, device=device)
         self.register_buffer("weight", packed)
         self.register_buffer("scale", torch.zeros(out_features, -(-in_features // group), dtype=dtype, device=device))
-        self.bias: Any = torch.nn.Parameter(torch.zeros(out_features, device=device)) if bias else None
 
     @classmethod
     def from_linear(cls, linear: torch.nn.Linear, dtype: Any = torch.float16, group: int = 64) -> Linear4bit:
         """Return a layer with the converted weight of another one."""
-        common.check_linear("Linear4bit.from_linear", linear)
-        bias, device = linear.bias, linear.weight.device
-        made = cls(linear.in_features, linear.out_features, bias is not None, device, dtype, group)
-        with torch.no_grad():
-            made.weight, made.scale = quantize(linear.weight, group, dtype)
-            if bias is not None:
-                made.bias.copy_(bias)
+        made: Linear4bit = cls._converted(linear, dtype, group)
         return made
 
     def dequantize(self) -> Tensor:
@@ -139,5 +127,7 @@ class Linear4bit(torch.nn.Module):
 
     def extra_repr(self) -> str:
         """Return the arguments that ``repr`` shows."""
-        bias = self.bias is not None
-        return f"{self.in_features}, {self.out_features}, bias={bias}, dtype={self.dtype}, group={self.group}"
+        return f"{super().extra_repr()}, group={self.group}"
+
+    def _convert(self, weight: Tensor) -> None:
+        self.weight, self.scale = quantize(weight, self.group, self.dtype)

@@ -7,12 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tile_torch.errors import BadLayer
 from tile_torch.modules import common
 from tile_torch.modules.programs import scaled_product, type_name
 from tile_torch.operator import op
-
-FORMATS = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 
 def _linear(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
@@ -54,7 +51,7 @@ def quantize(x: Tensor, dtype: Any = torch.float8_e4m3fn) -> tuple[Tensor, Tenso
     return (x.float() / scale.unsqueeze(-1)).clamp(-limit, limit).to(dtype), scale
 
 
-class ScaledLinear(torch.nn.Module):
+class ScaledLinear(common.ConvertedLinear):
     """Multiply 8-bit floats, scaled by rows, and add a bias.
 
     The weight is fixed. Inputs are converted at each call; their gradient is that of the product, as if the conversion
@@ -73,6 +70,9 @@ class ScaledLinear(torch.nn.Module):
         For other arguments.
     """
 
+    DTYPES = (torch.float8_e4m3fn, torch.float8_e5m2)
+    INPUTS = "inputs may have any float type: they are converted"
+
     def __init__(
         self,
         in_features: int,
@@ -81,27 +81,14 @@ class ScaledLinear(torch.nn.Module):
         device: Any = None,
         dtype: Any = torch.float8_e4m3fn,
     ) -> None:
-        super().__init__()
-        common.check_features("ScaledLinear", in_features, out_features)
-        if dtype not in FORMATS:
-            expected = " or ".join(map(str, FORMATS))
-            advice = "inputs may have any float type: they are converted"
-            raise BadLayer(layer="ScaledLinear", name="dtype", found=dtype, expected=expected, advice=advice)
-        self.in_features, self.out_features, self.dtype = in_features, out_features, dtype
+        super().__init__(in_features, out_features, bias, device, dtype)
         self.register_buffer("weight", torch.zeros(out_features, in_features, device=device).to(dtype))
         self.register_buffer("scale", torch.ones(out_features, device=device))
-        self.bias: Any = torch.nn.Parameter(torch.zeros(out_features, device=device)) if bias else None
 
     @classmethod
     def from_linear(cls, linear: torch.nn.Linear, dtype: Any = torch.float8_e4m3fn) -> ScaledLinear:
         """Return a layer with the converted weight of another one."""
-        common.check_linear("ScaledLinear.from_linear", linear)
-        bias, device = linear.bias, linear.weight.device
-        made = cls(linear.in_features, linear.out_features, bias is not None, device, dtype)
-        with torch.no_grad():
-            made.weight, made.scale = quantize(linear.weight, dtype)
-            if bias is not None:
-                made.bias.copy_(bias)
+        made: ScaledLinear = cls._converted(linear, dtype)
         return made
 
     def dequantize(self) -> Tensor:
@@ -113,6 +100,5 @@ class ScaledLinear(torch.nn.Module):
         given = common.rows("ScaledLinear", x, self.in_features)
         return common.shaped(linear(given, self.weight, self.scale), self.bias, x)
 
-    def extra_repr(self) -> str:
-        """Return the arguments that ``repr`` shows."""
-        return f"{self.in_features}, {self.out_features}, bias={self.bias is not None}, dtype={self.dtype}"
+    def _convert(self, weight: Tensor) -> None:
+        self.weight, self.scale = quantize(weight, self.dtype)

@@ -84,7 +84,7 @@ def decompress(values: Tensor, metadata: Tensor) -> Tensor:
     return dense.scatter_add_(-1, positions, values.view(n, words * 4, 2)).view(n, -1)
 
 
-class Linear24(torch.nn.Module):
+class Linear24(common.ConvertedLinear):
     """Multiply by a weight that is 2:4 sparse along K, and add a bias.
 
     While it is trained, ``weight`` is a dense parameter in float32, of which ``mask`` keeps two of every four;
@@ -107,14 +107,10 @@ class Linear24(torch.nn.Module):
     def __init__(
         self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = torch.float16
     ) -> None:
-        super().__init__()
-        common.check_features("Linear24", in_features, out_features)
-        common.check_type("Linear24", dtype)
+        super().__init__(in_features, out_features, False, device, dtype)  # its bias follows the weight
         dense = torch.nn.Linear(in_features, out_features, bias, device, torch.float32)
-        self.in_features, self.out_features, self.dtype = in_features, out_features, dtype
         self.mask: Any
         self.weight: Any
-        self.bias: Any
         self.weight, self.bias = dense.weight, dense.bias
         self.register_buffer("mask", mask24(dense.weight))
         self.register_buffer("values", None)
@@ -124,14 +120,8 @@ class Linear24(torch.nn.Module):
     @classmethod
     def from_linear(cls, linear: torch.nn.Linear, dtype: Any = torch.float16) -> Linear24:
         """Return a layer with the pruned weight of a dense one."""
-        common.check_linear("Linear24.from_linear", linear)
-        bias, device = linear.bias, linear.weight.device
-        made = cls(linear.in_features, linear.out_features, bias is not None, device, dtype)
-        with torch.no_grad():
-            made.weight.copy_(linear.weight)
-            if bias is not None:
-                made.bias.copy_(bias)
-        return made.refresh()
+        made: Linear24 = cls._converted(linear, dtype)
+        return made
 
     @property
     def is_frozen(self) -> bool:
@@ -168,8 +158,11 @@ class Linear24(torch.nn.Module):
 
     def extra_repr(self) -> str:
         """Return the arguments that ``repr`` shows."""
-        state = ", frozen" if self.is_frozen else ""
-        return f"{self.in_features}, {self.out_features}, bias={self.bias is not None}, dtype={self.dtype}{state}"
+        return super().extra_repr() + (", frozen" if self.is_frozen else "")
+
+    def _convert(self, weight: Tensor) -> None:
+        self.weight.copy_(weight)
+        self.refresh()
 
     def _compressed(self, weight: Tensor) -> tuple[Tensor, Tensor]:
         padded = torch.nn.functional.pad(weight.to(self.dtype), (0, -self.in_features % _WORD))
