@@ -1,4 +1,4 @@
-"""Reductions over threads, shuffles, and functions of known text; products of 64 rows; tensors without elements."""
+"""Reductions over threads, and shuffles; products of 64 rows; vectors of a thread."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import pytest
 import tile_core as tile
 import tile_tilelang as tilelang
 import tile_tilelang.language as T
-from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors import TileError
-from tile_tilelang import foreign
 from tile_tilelang.errors import BadCall, NotInLanguage
 from tile_tilelang.running import answering
 
@@ -82,95 +80,6 @@ def test_shuffles_by_their_old_names(target: str) -> None:
     lane = np.arange(32)
     up, down = np.where(lane % 8 >= 3, lane - 3, lane), np.where(lane % 8 < 5, lane + 3, lane)
     np.testing.assert_array_equal(b, [a[lane ^ 5], a[up], a[down]])
-
-
-def integers(words: np.ndarray, bits: int, lanes: int, less: int) -> np.ndarray:
-    """Unpack words whose parts of 32 / lanes bits hold fields of their own, one shift for all of them."""
-    found = []
-    for word in words.astype(np.uint64):
-        for shift in range(0, 32 // lanes, bits):
-            found += [(int(word) >> (shift + 32 // lanes * lane)) % (1 << bits) - less for lane in range(lanes)]
-    return np.array(found, "float32")
-
-
-VALUES = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6], "float32")
-#: Of two bytes, the first one above: bit y of float x, from the lowest bit.
-TWIDDLED = "23 22 21 13 12 11 03 02 01 20 32 31 10 33 30 00"
-
-
-def twiddled(data: np.ndarray) -> np.ndarray:
-    codes = np.zeros((data.size // 2, 4), int)
-    for pair, (high, low) in enumerate(data.reshape(-1, 2).astype(int)):
-        for position, (x, y) in enumerate(TWIDDLED.split()):
-            codes[pair, int(x)] |= ((high << 8 | low) >> position & 1) << (3 - int(y))
-    return VALUES[codes.ravel()]
-
-
-def halves(data: np.ndarray) -> np.ndarray:
-    groups = data.reshape(-1, 4)
-    return VALUES[np.concatenate([groups & 15, groups >> 4], axis=1).ravel()]
-
-
-MEANINGS = {
-    "decode_i4u_to_f16": lambda d: integers(d.view("uint32"), 4, 2, 0),
-    "decode_i4s_to_f16": lambda d: integers(d.view("uint32"), 4, 2, 8),
-    "decode_i2u_to_i8s": lambda d: integers(d.view("uint32"), 2, 4, 0),
-    "decode_i2s_to_i8s": lambda d: integers(d.view("uint32"), 2, 4, 2),
-    "decode_i4u_to_i8s": lambda d: integers(d.view("uint32"), 4, 4, 0),
-    "decode_i4s_to_i8s": lambda d: integers(d.view("uint32"), 4, 4, 7),
-    "decode_fp4_to_bf16_twiddling": twiddled,
-    "decode_fp4_to_bf16": halves,
-}
-
-
-@pytest.mark.sweep(1)
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("storage", ["int8", "uint8", "int32"])
-@pytest.mark.parametrize("name", sorted(MEANINGS))
-def test_functions_of_known_text(name: str, storage: str, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert set(MEANINGS) == {n for functions in foreign.KNOWN.values() for n in functions}
-    one = next(functions[name] for functions in foreign.KNOWN.values() if name in functions)
-    text = f"// a comment\n__device__ void {name}(T1 *a, T2 *b, const int N) {{ }}"
-    monkeypatch.setitem(foreign.KNOWN, foreign.digest(text), {name: one})
-    dtype = "bfloat16" if "bf16" in name else "float16" if "f16" in name else "int8"
-    count = 16 if "i8s" in name or "fp4" in name else 8
-    packed = count * len(one.fields[0]) // 8 // (4 if storage == "int32" else 1)
-
-    @T.prim_func
-    def kernel(A: T.Tensor((64, packed), storage), B: T.Tensor((64, count), dtype)):
-        with T.Kernel(1, threads=64):
-            i = T.get_thread_binding(0)
-            T.import_source(text)
-            a, b = T.alloc_local((packed,), storage), T.alloc_local((count,), dtype)
-            for k in T.serial(packed):
-                a[k] = A[i, k]
-            size = () if one.bias is not None and count == one.count else (count // one.each,)
-            T.call_extern("handle", name, T.access_ptr(a, "r"), T.access_ptr(b, "w"), *size)
-            for k in T.serial(count):
-                B[i, k] = b[k]
-
-    data = np.random.default_rng().integers(0, 256, (64, packed * np.dtype(storage).itemsize)).astype("uint8")
-    b = np.zeros((64, count), to_dtype(dtype).numpy())
-    compiled(kernel, target)(np.ascontiguousarray(data.view(storage)), b)
-    expected = np.stack([MEANINGS[name](row) for row in data])
-    np.testing.assert_array_equal(b.astype("float32"), expected)
-    np.testing.assert_array_equal(np.signbit(b.astype("float32")), np.signbit(expected))
-
-
-@pytest.mark.parametrize("text", [None, "__device__ void decode_i4u_to_f16(int *a, half *b) { b[0] = 1; }"])
-def test_functions_of_other_text_are_refused(text: str | None) -> None:
-    foreign._imported.clear()
-    with pytest.raises(NotInLanguage, match="decode_i4u_to_f16"):
-
-        @T.prim_func
-        def kernel(A: T.Tensor((4,), "int8")):
-            with T.Kernel(1, threads=32):
-                T.import_source(text)
-                b = T.alloc_local((8,), "float16")
-                T.call_extern("decode_i4u_to_f16", T.access_ptr(A, "r"), T.access_ptr(b, "w"), dtype="float16")
-
-    with pytest.raises(NotInLanguage, match="async_scope"):
-        T.attr("default", "async_scope", 1)
 
 
 @pytest.mark.parametrize("rows", [64, 128])

@@ -13,6 +13,7 @@ from tile_core import decorators
 from tile_core.compat.dialects import is_request, wants_fast_math
 from tile_core.ir.program import Program
 from tile_core.trace.tracer import caller_scope
+from tile_core.values.types import TensorType
 from tile_tilelang.errors import BadCall
 from tile_tilelang.host import runtime, target_of
 from tile_tilelang.kernel import JITKernel, detached, made
@@ -78,6 +79,9 @@ class JITImpl(decorators.JitFunction):
     def compile(self, *args: object, **keywords: object) -> Any:
         """Return the kernel for these arguments without running it."""
         return JITKernel(super().compile(*args, **keywords))
+
+    def _sized(self, args: tuple[object, ...], keywords: Mapping[str, object]) -> Any:
+        return super()._sized(tuple(map(_declared, args)), {n: _declared(v) for n, v in keywords.items()})
 
     def par_compile(self, configs: Iterable[Any], num_workers: int | None = None, **hints: Any) -> list[JITKernel]:
         """Return the kernels of several arguments, each a mapping or a sequence, in order."""
@@ -160,6 +164,20 @@ def par_compile(programs: Iterable[Program], num_workers: int | None = None, **k
     ``num_workers`` is a hint.
     """
     return [compile(program, **keywords) for program in programs]
+
+
+class _DeclaredArray:
+    """An array of a later call, by its shape and element type."""
+
+    __dlpack__ = None  # arrays have it; this one is never launched
+
+    def __init__(self, declared: TensorType) -> None:
+        self.shape, self.dtype = declared.shape, declared.dtype
+
+
+def _declared(value: object) -> object:
+    """Return an argument; a declaration as the array that it describes."""
+    return _DeclaredArray(value) if isinstance(value, TensorType) else value
 
 
 def _fast_math(hints: Mapping[str, Any]) -> bool:

@@ -21,6 +21,14 @@ class NotOnHost(KernelError, AttributeError):
     remedy = "{instead}"
 
 
+class NotOfFloats(KernelError, TypeError):
+    """An operand of a fast function is not a float of at least 16 bits."""
+
+    code = "K655"
+    template = "T.{name} only supports floating-point inputs, but got {found}"
+    remedy = 'convert it first, T.cast(x, "float32")'
+
+
 class BadCall(KernelError):
     """A host call with an argument that it cannot use."""
 

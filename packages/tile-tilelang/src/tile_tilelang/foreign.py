@@ -1,23 +1,21 @@
 """Statements below the language, by their meaning: reductions over threads, shuffles, functions in CUDA's C++.
 
-A foreign function is known by the digest of its text, and only those of libraries that programs copy are: they unpack
-integers and floats of a few bits. No text reaches a compiler, so that the program runs on every target.
+No text reaches a compiler: a function in C++ is executed while tracing, so that the program runs on every target.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
-import re
 from collections.abc import Callable
 from typing import Any
 
 import tile_core.language as T
 from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
-from tile_core.records import dataclass
 from tile_core.values.builder import current
 from tile_core.values.value import Value, constant_of
+from tile_tilelang import cxx
+from tile_tilelang.cxx_values import Outside
 from tile_tilelang.errors import BadCall, NotInLanguage
 from tile_tilelang.instructions import ElementPointer
 from tile_tilelang.vectors import Vector, VectorType, reinterpreted
@@ -37,114 +35,31 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class Unpacker:
-    """A function of packed elements, unpacked ones and ``N``, their number.
-
-    Attributes
-    ----------
-    fields
-        The bits of each element of a group, the most significant first, counted from the group's lowest.
-    count
-        The default of ``N``.
-    each
-        Elements that ``N`` counts by.
-    bias
-        What an integer is less than its bits; ``None`` for floats of 4 bits.
-    """
-
-    fields: tuple[tuple[int, ...], ...]
-    count: int
-    each: int = 1
-    bias: int | None = 0
-
-    def value(self, word: Callable[[int, int], Any], element: int) -> Any:
-        """Return the bits of an element as ``int32``; ``word`` reads adjacent ones."""
-        group, inside = divmod(element, len(self.fields))
-        size, found = len(self.fields) * len(self.fields[0]), 0
-        positions, code = self.fields[inside], None
-        while found < len(positions):
-            run = 1
-            while found + run < len(positions) and positions[found + run] == positions[found] - run:
-                run += 1
-            part = word(group * size + positions[found + run - 1], run) << (len(positions) - found - run)
-            code, found = part if code is None else code | part, found + run
-        return code
-
-
-def _interleaved(bits: int, width: int) -> tuple[tuple[int, ...], ...]:
-    """Return the fields of a word whose neighbours lie ``width`` bits apart."""
-    lanes = 32 // width
-    starts = [width * (e % lanes) + bits * (e // lanes) for e in range(32 // bits)]
-    return tuple(tuple(range(s + bits - 1, s - 1, -1)) for s in starts)
-
-
-def _twiddled() -> tuple[tuple[int, ...], ...]:
-    """Return the fields of eight floats; two bytes, the first above, hold four."""
-    bits = ((15, 8, 7, 6), (12, 5, 4, 3), (9, 2, 1, 0), (14, 11, 10, 13))
-    halves = (tuple(tuple((p - 8 if p > 7 else p + 8) + 16 * half for p in one) for one in bits) for half in (0, 1))
-    return tuple(one for half in halves for one in half)
-
-
-_F16, _I8_2, _I8_4 = _interleaved(4, 16), _interleaved(2, 8), _interleaved(4, 8)
-_TWIDDLED = {"decode_fp4_to_bf16_twiddling": Unpacker(_twiddled(), 8, 8, None)}
-_BYTES = tuple(tuple(8 * (e % 4) + 4 * (e // 4) + bit for bit in (3, 2, 1, 0)) for e in range(8))
-#: Digest of a text without comments and spaces -> its functions.
-KNOWN: dict[str, dict[str, Unpacker]] = {
-    "c52ba3cb762d9517": _TWIDDLED,
-    "eec30daed67d15b2": _TWIDDLED,
-    "e564c96df19a02d5": {"decode_fp4_to_bf16": Unpacker(_BYTES, 8, 8, None)},
-    "731a0bb9301c78bd": {"decode_i4u_to_f16": Unpacker(_F16, 8), "decode_i4s_to_f16": Unpacker(_F16, 8, bias=8)},
-    "cfaa15b3ecf14e92": {"decode_i2u_to_i8s": Unpacker(_I8_2, 16), "decode_i2s_to_i8s": Unpacker(_I8_2, 16, bias=2)},
-    "ece83aeebf7f0e63": {"decode_i4u_to_i8s": Unpacker(_I8_4, 16), "decode_i4s_to_i8s": Unpacker(_I8_4, 16, bias=7)},
-}
-#: Names of the texts that were imported; ``None`` for functions of others.
-_imported: dict[str, Unpacker | None] = {}
-
-
-def digest(source: str) -> str:
-    """Return the digest of a text, which spaces and comments do not change."""
-    code = re.sub(r"//[^\n]*|/\*.*?\*/", "", source, flags=re.S)
-    return hashlib.sha256("".join(code.split()).encode()).hexdigest()[:16]
+#: Names of functions in C++ -> the text that they were imported with.
+_imported: dict[str, str] = {}
 
 
 def import_source(source: str | None = None) -> None:
     """Note the functions of a text for `call_extern`."""
-    for name in re.findall(r"__device__\s+(?:inline\s+)?\w+\s+(\w+)\s*\(", source or ""):
-        _imported[name] = KNOWN.get(digest(source or ""), {}).get(name)
+    _imported.update(dict.fromkeys(cxx.names(source or ""), source or ""))
 
 
 def call_extern(*arguments: Any, dtype: Any = None) -> None:
-    """Unpack by a known function: ``T.call_extern(name, T.access_ptr(packed), T.access_ptr(unpacked), N)``.
+    """Execute an imported function: ``T.call_extern(name, T.access_ptr(packed), T.access_ptr(unpacked), N)``.
 
     Raises
     ------
     NotInLanguage
-        For other functions.
+        For a function that was not imported, or that is outside of the subset of `tile_tilelang.cxx`.
     """
     name, *operands = arguments[1:] if len(arguments) > 1 and isinstance(arguments[1], str) else arguments
-    known = _imported.get(name)
-    if known is None or len(operands) < 2 or not all(isinstance(p, ElementPointer) for p in operands[:2]):
-        reason, instead = refusal("call_extern") or ("", "")
-        raise NotInLanguage(name=f'call_extern("{name}")', reason=reason, instead=instead)
-    packed, unpacked = operands[:2]
-    width = packed.buffer.dtype.bits
-
-    def word(first: int, bits: int) -> Any:
-        element: Any = packed.buffer[packed.row(first // width)]
-        return (T.cast(element, "int32") >> (first % width)) & ((1 << bits) - 1)
-
-    to = unpacked.buffer.dtype
-    for element in range((operands[2] if len(operands) > 2 else known.count) * known.each):
-        code = known.value(word, element)
-        if known.bias is None:
-            exponent, doubled = (code >> 1) & 3, code & 1
-            doubled = T.if_then_else(exponent == 0, doubled, (doubled + 2) << T.max(exponent - 1, 0))
-            size = T.cast(doubled, to) * T.cast(0.5, to)
-            value = T.if_then_else(code > 7, -size, size)
-        else:
-            value = T.cast(code - known.bias, to)
-        unpacked.buffer[unpacked.row(element)] = value
+    reason, instead = refusal("call_extern") or ("", "")
+    if name in _imported and all(isinstance(p, (ElementPointer, int)) for p in operands):
+        try:
+            return cxx.call(_imported[name], name, operands)
+        except Outside as error:
+            reason = f"its text has {error}"
+    raise NotInLanguage(name=f'call_extern("{name}")', reason=reason, instead=instead)
 
 
 def comm_reducer(combine: Callable[[Any, Any], Any], identity: Any, *hints: Any) -> Callable[[Any, Any], Any]:

@@ -46,7 +46,7 @@ def _found(name: str) -> Any:
     if name in ONLY_HINTS:
         return _spellings.without_meaning(name)
     if name.startswith("__") and name in _spellings.RENAMED:
-        return _called(name, _found(_spellings.RENAMED[name]))
+        return _spellings.of_floats(name, _called(name, _found(_spellings.RENAMED[name])))
     try:
         found = getattr(_language, name)
     except (UnknownName, NotOffered, ProvidedElsewhere, AttributeError) as error:

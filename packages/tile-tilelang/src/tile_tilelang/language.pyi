@@ -76,7 +76,6 @@ from tile_core.language import exp10 as exp10
 from tile_core.language import exp2 as exp2
 from tile_core.language import expm1 as expm1
 from tile_core.language import fill as fill
-from tile_core.language import finalize_reducer as finalize_reducer
 from tile_core.language import float as float
 from tile_core.language import float16 as float16
 from tile_core.language import float32 as float32
@@ -165,7 +164,6 @@ from tile_core.language import reduce_min as reduce_min
 from tile_core.language import reduce_prod as reduce_prod
 from tile_core.language import reduce_sum as reduce_sum
 from tile_core.language import reduce_with as reduce_with
-from tile_core.language import reducer_init as reducer_init
 from tile_core.language import reducer_update as reducer_update
 from tile_core.language import reshape as reshape
 from tile_core.language import rint as rint
@@ -242,6 +240,8 @@ from tile_tilelang.spellings import __ldg as __ldg
 from tile_tilelang.spellings import Cast as Cast
 from tile_tilelang.spellings import BaseTileScheduler as BaseTileScheduler
 from tile_tilelang.spellings import PersistentTileScheduler as PersistentTileScheduler
+from tile_tilelang.spellings import PrimExpr as PrimExpr
+from tile_tilelang.spellings import Var as Var
 from tile_tilelang.spellings import WSID as WSID
 from tile_tilelang.spellings import WSInstr as WSInstr
 from tile_tilelang.spellings import WSOpRef as WSOpRef
@@ -266,6 +266,7 @@ from tile_tilelang.spellings import copy as copy
 from tile_tilelang.spellings import cp_async_barrier_noinc as cp_async_barrier_noinc
 from tile_tilelang.spellings import empty as empty
 from tile_tilelang.spellings import evaluate as evaluate
+from tile_tilelang.spellings import finalize_reducer as finalize_reducer
 from tile_tilelang.spellings import gemm as gemm
 from tile_tilelang.spellings import get_lane_idx as get_lane_idx
 from tile_tilelang.spellings import get_warp_group_idx as get_warp_group_idx
@@ -281,6 +282,7 @@ from tile_tilelang.spellings import make_swizzled_layout as make_swizzled_layout
 from tile_tilelang.spellings import mbarrier_wait_parity as mbarrier_wait_parity
 from tile_tilelang.spellings import meta_class as meta_class
 from tile_tilelang.spellings import ptx_cp_async as ptx_cp_async
+from tile_tilelang.spellings import reducer_init as reducer_init
 from tile_tilelang.spellings import reinterpret as reinterpret
 from tile_tilelang.spellings import rng_init as rng_init
 from tile_tilelang.spellings import round as round
@@ -347,6 +349,7 @@ __all__ = [
     "Persistent",
     "PersistentTileScheduler",
     "Pipelined",
+    "PrimExpr",
     "PrimFunc",
     "Ref",
     "Select",
@@ -355,6 +358,7 @@ __all__ = [
     "StridedTensor",
     "Tensor",
     "Unroll",
+    "Var",
     "VectorType",
     "Vectorized",
     "WSID",

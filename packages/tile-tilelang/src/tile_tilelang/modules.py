@@ -155,12 +155,12 @@ def refuse(module: str, name: str, known: Sequence[str], depth: int = 2) -> NoRe
         raise AttributeError(name)
     below = f"{module}.{name}".partition(".")[2]
     instead = host_remedy(below, known)
-    if _is_import(depth):
+    if is_import(depth):
         raise NotAnswered(module=f"from {module} import {name}", instead=instead)
     raise NotOnHost(name=f"{module}.{name}", instead=instead)
 
 
-def _is_import(depth: int) -> bool:
+def is_import(depth: int) -> bool:
     """Return whether the code that asks a module for a name is an import statement."""
     frame = sys._getframe(depth + 1)
     return frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
+from unittest import mock
 
 from tile_core.errors import TileError
 from tile_core.runtime.kernel import Kernel
@@ -95,12 +96,19 @@ def answering() -> Iterator[None]:
     finder = _Refuser()
     sys.meta_path.insert(0, finder)
     try:
-        yield
+        with mock.patch.dict(vars(sys.modules[NAME]), _modules()):
+            yield
     finally:
         sys.meta_path.remove(finder)
         for name in [n for n in sys.modules if _ours(n)]:
             del sys.modules[name]
         sys.modules.update(before)
+
+
+def _modules() -> dict[str, ModuleType]:
+    """Return the modules that are attributes of ``tilelang``, whose missing names are refused."""
+    top = [name for name in MODULES if "." not in name]
+    return {n: sys.modules[_full(n)] for n in top if isinstance(getattr(sys.modules[NAME], n), ModuleType)}
 
 
 @contextlib.contextmanager

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tile_core.language as T
+from tile_core.compat.tvm import tirx
+from tile_core.dtypes import DTYPES
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.values.builder import current
 from tile_core.values.value import Value, constant_of
-from tile_tilelang.errors import BadCall
+from tile_tilelang.errors import BadCall, NotOfFloats
 from tile_tilelang.foreign import (
     attr,
     call_extern,
@@ -32,6 +34,7 @@ from tile_tilelang.layout import (
     make_quarter_bank_swizzled_layout,
     make_swizzled_layout,
 )
+from tile_tilelang.reducers import finalize_reducer, reducer_init
 from tile_tilelang.schedulers import BaseTileScheduler, PersistentTileScheduler
 
 __all__ = [
@@ -40,6 +43,8 @@ __all__ = [
     "Cast",
     "BaseTileScheduler",
     "PersistentTileScheduler",
+    "PrimExpr",
+    "Var",
     "WSID",
     "WSInstr",
     "WSOpRef",
@@ -64,6 +69,7 @@ __all__ = [
     "cp_async_barrier_noinc",
     "empty",
     "evaluate",
+    "finalize_reducer",
     "gemm",
     "get_lane_idx",
     "get_warp_group_idx",
@@ -79,6 +85,7 @@ __all__ = [
     "mbarrier_wait_parity",
     "meta_class",
     "ptx_cp_async",
+    "reducer_init",
     "reinterpret",
     "rng_init",
     "round",
@@ -126,6 +133,24 @@ class WithoutEffect:
     def __exit__(self, *error: object) -> None:
         """End the block."""
 
+
+class _Values(type):
+    """Makes values of the language instances of `Var`."""
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, Value)
+
+
+class Var(metaclass=_Values):
+    """A value by a name and a type; for other types than the language's, TVM's."""
+
+    def __new__(cls, name: str, dtype: Any = "int32", span: Any = None) -> Any:
+        """Return the value."""
+        made = tirx.Var(name, str(dtype))
+        return Value(made, DTYPES[str(dtype)]) if str(dtype) in DTYPES else made
+
+
+PrimExpr = Value
 
 #: Schedules of roles: a program has its meaning without them, and tile chooses the roles of warps itself.
 WSInstr = WSOpRef = WSPipeline = WSRole = WSSchedule = WSScope = WSSync = WSSyncKind = ws_op = WithoutEffect()
@@ -405,6 +430,19 @@ def into_variable(function: Callable[..., Any]) -> Callable[..., Any]:
             element[0] = out.value()
         function(buffer, element, *args, **keywords)
         out[0] = element[0]
+
+    return call
+
+
+def of_floats(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that refuses integers and 8-bit floats, whose results have another type there."""
+
+    @functools.wraps(function)
+    def call(x: Any) -> Any:
+        found = to_dtype(getattr(x, "dtype", "int32" if isinstance(x, int) else "float32"))
+        if not found.is_float or found.bits < 16:
+            raise NotOfFloats(name=name, found=str(found))
+        return function(x)
 
     return call
 

@@ -126,11 +126,12 @@ def there_for(kernel: Kernel, array: Array) -> Any:
 
 
 def of_script(result: Any, given: Iterable[Any]) -> Any:
-    """Return results of a kernel without array arguments as tensors, in programs with torch."""
+    """Return several results as a list; as tensors where torch is used without arrays."""
+    result = list(result) if isinstance(result, tuple) else result
     if result is None or sys.modules.get("torch") is None or any(hasattr(v, "__dlpack__") for v in given):
         return result
-    if isinstance(result, (tuple, list)):
-        return type(result)(of_script(one, ()) for one in result)
+    if isinstance(result, list):
+        return [of_script(one, ()) for one in result]
     return _as_torch(result, lambda array: array)
 
 

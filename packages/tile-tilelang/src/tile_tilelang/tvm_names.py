@@ -14,8 +14,10 @@ from typing import Any
 import tile_core.language as T
 from tile_core.dtypes import DType, dtype
 from tile_core.values.value import Value, as_value
-from tile_tilelang.errors import NotOnHost
+from tile_tilelang.errors import NotAnswered, NotOnHost
 from tile_tilelang.host import target_of
+from tile_tilelang.modules import is_import
+from tile_tilelang.spellings import PrimExpr, Var
 from tile_tilelang.testing import requires_package
 
 
@@ -36,12 +38,14 @@ class DataType(metaclass=_DataTypes):
 
 #: Name of ``tvm.tirx`` -> its counterpart; others are looked up in the language, then in TVM.
 EXPRESSIONS: dict[str, Any] = {
+    "Call": PrimExpr,
     "Cast": lambda to, value, span=None: T.cast(value, to),
     "Max": lambda a, b, span=None: T.max(a, b),
     "Min": lambda a, b, span=None: T.min(a, b),
-    "PrimExpr": Value,
+    "PrimExpr": PrimExpr,
     "const": lambda value, dtype="int32", span=None: _constant(value, dtype),
     "convert": lambda value: value if isinstance(value, Value) else as_value(value),
+    "Var": Var,
     "reinterpret": lambda to, value, span=None: T.reinterpret(value, to),
 }
 _TIRX = "tvm.tirx"
@@ -80,7 +84,10 @@ class TranslatedModule(ModuleType):
         """Return a name of TVM, loading modules that its copy in TileLang has loaded."""
         full = f"{self._real.__name__}.{name}"
         if not hasattr(self._real, name) and importlib.util.find_spec(full) is None:
-            raise NotOnHost(name=full, instead="tile has the TVM of apache-tvm; write it in the language")
+            instead = "tile has the TVM of apache-tvm; write it in the language"
+            if is_import(depth=2):
+                raise NotAnswered(module=f"from {self._real.__name__} import {name}", instead=instead)
+            raise NotOnHost(name=full, instead=instead)
         found = getattr(self._real, name) if hasattr(self._real, name) else importlib.import_module(full)
         return TranslatedModule(found) if isinstance(found, ModuleType) and found.__name__.startswith("tvm.") else found
 

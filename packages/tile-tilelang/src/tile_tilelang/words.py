@@ -132,11 +132,11 @@ REFUSED = {
         "element types are scalar",
         "write the scalar type: loads and stores become as wide as they may",
     ),
-    "comm_reducer allocate frame int_ ir ret tirx tvm PrimExpr IntImm StringImm BufferLoad Shuffle *Frame anylist_* "
+    "comm_reducer allocate frame int_ ir ret tirx tvm IntImm StringImm BufferLoad Shuffle *Frame anylist_* "
     "TVMBackend* q_multiply_shift* vscale register_object get_let_value has_let_value *_profile_intrinsic "
     "create_barriers index_to_coordinates block reads writes init match_buffer decl_buffer attr evaluate "
     "LetStmt Let launch_thread env_thread "
-    "sblock* handle Var var": (_TIR, "write T.alloc_shared, T.alloc_fragment, T.Parallel and T.copy"),
+    "sblock* handle var": (_TIR, "write T.alloc_shared, T.alloc_fragment, T.Parallel and T.copy"),
     "*Emitter *IntrinEmitter": ("instructions are chosen by tile", "write T.gemm(A, B, C)"),
     "loop_break": ("Python's word is the language's", "write break"),
     "quantize* dequantize* decode_*": (

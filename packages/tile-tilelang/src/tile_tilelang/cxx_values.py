@@ -1,0 +1,177 @@
+"""Values and memory of functions in CUDA's C++."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import tile_core.language as T
+from tile_core.dtypes import DTYPES
+from tile_core.records import dataclass
+from tile_core.values.builder import current
+from tile_core.values.value import Value
+from tile_tilelang.instructions import ElementPointer
+
+#: Type of C++ -> tile's.
+TYPES = {
+    "int": "int32", "uint": "uint32", "unsigned": "uint32", "half": "float16", "bool": "int32",
+    **{f"{kind}{bits}_t": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32)},
+}  # fmt: skip
+_OPERATORS = "add sub mul floordiv mod and_ or_ xor lshift rshift".split()
+
+
+class Outside(Exception):
+    """A construct outside of the subset."""
+
+
+class Operand:
+    """An operand in a translated text: a value, an element or an address."""
+
+    def read(self) -> Typed:
+        """Return its value."""
+        raise Outside("an address that is used as a value")
+
+
+@dataclass(frozen=True)
+class Typed(Operand):
+    """A value and its type: a number of Python if it is known while tracing."""
+
+    dtype: str
+    value: Any
+
+    def read(self) -> Typed:
+        """Return itself."""
+        return self
+
+    def known(self) -> int:
+        """Return the number.
+
+        Raises
+        ------
+        Outside
+            It is computed by the kernel.
+        """
+        if isinstance(self.value, Value):
+            raise Outside("a condition, a size, a shift or an index that is computed")
+        return int(self.value)
+
+    def tile(self) -> Any:
+        """Return a value of the language."""
+        return self.value if isinstance(self.value, Value) else T.cast(self.value, self.dtype)
+
+    def to(self, dtype: str) -> Typed:
+        """Return it converted: integers modulo their range, floats rounded."""
+        if isinstance(self.value, Value) or DTYPES[dtype].is_float:
+            return self if dtype == self.dtype else Typed(dtype, T.cast(self.tile(), dtype))
+        bits = DTYPES[dtype].bits
+        number = int(self.value) % (1 << bits)
+        return Typed(dtype, number - (1 << bits) if dtype[0] == "i" and number >> (bits - 1) else number)
+
+    def bits_as(self, dtype: str) -> Typed:
+        """Return its bits as a type of its size."""
+        if dtype == self.dtype or not (isinstance(self.value, Value) or DTYPES[dtype].is_float):
+            return self.to(dtype)
+        return Typed(dtype, T.reinterpret(self.tile(), dtype))
+
+
+def computed(name: str, a: Typed, b: Typed) -> Typed:
+    """Return the result of an operator of Python's name, after C++'s conversions."""
+    shifts = name.endswith("shift")
+    kinds = ["int32" if DTYPES[x.dtype].bits < 32 else x.dtype for x in ((a,) if shifts else (a, b))]
+    common = "uint32" if "uint32" in kinds else "int32"
+    if any(DTYPES[x.dtype].is_float for x in (a, b)) or (shifts and not 0 <= b.known() < 32):
+        raise Outside("arithmetic of floats, or a shift by another number than 0 to 31")
+    if name in ("floordiv", "mod") and not a.known() >= 0 < b.known():
+        raise Outside("a division by zero, or of negative numbers")
+    a, b, function = a.to(common), b.to(common), getattr(operator, name)
+    if isinstance(a.value, Value) or isinstance(b.value, Value):
+        return Typed(common, function(a.tile(), b.tile()))
+    return Typed(common, function(a.value, b.value)).to(common)
+
+
+def _operator(name: str) -> Any:
+    return lambda self, other: computed(name, self.read(), other.read())
+
+
+for _name in _OPERATORS:
+    setattr(Operand, f"__{_name.strip('_')}__", _operator(_name))
+
+
+class Memory:
+    """Elements of a variable, known while tracing, or of a buffer."""
+
+    def __init__(self, dtype: str, count: int = 1, start: ElementPointer | None = None) -> None:
+        self.dtype, self.size, self.count, self._start = dtype, DTYPES[dtype].bits // 8, count, start
+        self._cells: dict[int, Typed] = {}
+
+    def get(self, index: int) -> Typed:
+        """Return an element."""
+        if self._start is not None:
+            return Typed(self.dtype, self._start.buffer[self._start.row(index)])
+        if index not in self._cells:
+            raise Outside("a variable that is read before it is written")
+        return self._cells[index]
+
+    def set(self, index: int, value: Typed) -> None:
+        """Write an element; name a computed value, so that it is computed once."""
+        if self._start is not None:
+            self._start.buffer[self._start.row(index)] = value.tile()
+        elif not 0 <= index < self.count:
+            raise Outside("an index outside of an array")
+        elif isinstance(value.value, Value):
+            made = current("T.call_extern").bind("c", value.value.expr)
+            self._cells[index] = Typed(value.dtype, Value(made, value.value.dtype))
+        else:
+            self._cells[index] = value
+
+
+@dataclass(frozen=True)
+class Pointer(Operand):
+    """An address: bytes behind the start of a memory, read as elements of a type."""
+
+    memory: Memory
+    at: int
+    dtype: str
+
+    def __add__(self, count: Operand) -> Pointer:
+        return Pointer(self.memory, self.at + count.read().known() * DTYPES[self.dtype].bits // 8, self.dtype)
+
+    def __getitem__(self, count: Operand) -> Element:
+        return Element(self + count)
+
+
+@dataclass(frozen=True)
+class Element(Operand):
+    """The element at an address: one of the memory, a part of one, or several."""
+
+    address: Pointer
+
+    def read(self) -> Typed:
+        """Return the value."""
+        memory, dtype = self.address.memory, self.address.dtype
+        size = DTYPES[dtype].bits // 8
+        first, inside = divmod(self.address.at, memory.size)
+        if self.address.at % min(size, memory.size):
+            raise Outside("an address that is not aligned")
+        if size == memory.size:
+            return memory.get(first).bits_as(dtype)
+        word = Typed("uint32", 0)
+        for k in range(max(1, size // memory.size)):
+            part = memory.get(first + k).bits_as(f"uint{8 * memory.size}").to("uint32")
+            word = computed("or_", word, computed("lshift", part, Typed("int32", 8 * memory.size * k)))
+        return computed("rshift", word, Typed("int32", 8 * inside)).to(f"uint{8 * size}").bits_as(dtype)
+
+    def write(self, value: Typed) -> None:
+        """Write the value, which fills one or several elements of the memory."""
+        memory, dtype = self.address.memory, self.address.dtype
+        size = DTYPES[dtype].bits // 8
+        if self.address.at % memory.size or size < memory.size:
+            raise Outside("a part of an element that is written")
+        bits, first = value.to(dtype), self.address.at // memory.size
+        if size == memory.size:
+            memory.set(first, bits.bits_as(memory.dtype))
+            return
+        word = bits.bits_as(f"uint{8 * size}")
+        for k in range(size // memory.size):
+            part = computed("rshift", word, Typed("int32", 8 * memory.size * k)).to(f"uint{8 * memory.size}")
+            memory.set(first + k, part.bits_as(memory.dtype))
