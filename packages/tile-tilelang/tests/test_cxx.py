@@ -124,6 +124,11 @@ REFUSED = {
     "T *a, T *b, int n = 10": ('uint x; asm("prmt.b32 %0, %1, 0, 0x8000;" : "=r"(x) : "r"(n));', "repeats their signs"),
     "T *a, T *b, int n = 11": ("uint x = 1 << 32;", "a shift"),
     "T *a, T *b, int n = 12": ("((uint8_t *)b)[0] = 1;", "a part of an element"),
+    "T *a, T *b, int n = 14": ("uint x, y; x = y = 3; b[0] = x;", "inside of another one"),
+    "T *a, T *b, int n = 15": ("bool x = n; b[0] = x;", "not understood"),
+    "T *a, T *b, int n = 16": ("b[0] = 1 + (n ? 2 : 3);", "not understood"),
+    "T *a, T *b, int n = 17": ("n = -n; b[0] = n;", "not understood"),
+    "T *a, T *b, int n = 18": ("n += 1; b[0] = n;", r"the sign \+="),
     "T *a, uint *b": ("b[0] = 1;", "is of type float16"),
     "T *a, T *b, int n = 13": ("uint x = n / 0;", "a division"),
 }

@@ -187,12 +187,20 @@ def _split(tokens: Sequence[str], sign: str) -> list[list[str]]:
     return parts
 
 
+def _assigned(tokens: Sequence[str]) -> tuple[list[str], str]:
+    """Return the target of an assignment and its value in Python; an empty text without one."""
+    target, *values = _split(tokens, "=")
+    if len(values) > 1:
+        raise Outside("an assignment inside of another one")
+    return target, _python(values[0]) if values else ""
+
+
 def _parameters(tokens: Sequence[str]) -> tuple[Parameter, ...]:
     found = []
     for part in filter(None, _split(tokens, ",")):
-        declared, *default = _split(part, "=")
+        declared, default = _assigned(part)
         *kinds, name = [t for t in declared if t not in _QUALIFIERS]
-        found.append(Parameter(name, kinds[0] if kinds else "", "*" in kinds, _python(default[0]) if default else ""))
+        found.append(Parameter(name, kinds[0] if kinds else "", "*" in kinds, default))
     return tuple(found)
 
 
@@ -247,15 +255,15 @@ def _simple(tokens: list[str]) -> list[str]:
         and re.match(r"[A-Za-z_]", plain[2 if plain[1] == "*" else 1])
     ):
         return [_declared(plain[0], one) for one in _split(plain[1:], ",")]
-    target, *value = _split(plain, "=")
-    return [f"_set({_python(target)}, {_python(value[0])})" if value else _python(target)]
+    target, value = _assigned(plain)
+    return [f"_set({_python(target)}, {value})" if value else _python(target)]
 
 
 def _declared(kind: str, tokens: list[str]) -> str:
-    name, *value = _split(tokens[tokens[0] == "*" :], "=")
+    name, value = _assigned(tokens[tokens[0] == "*" :])
     if len(name) > 1:
         return f"{name[0]} = _array({kind}, {_python(_group(name, 1)[1])})"
-    return f"{name[0]} = _var({kind}{', ' + _python(value[0]) if value else ''})"
+    return f"{name[0]} = _var({kind}, {value or None})"
 
 
 def _python(tokens: Sequence[str]) -> str:

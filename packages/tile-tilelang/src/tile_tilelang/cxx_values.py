@@ -14,7 +14,7 @@ from tile_tilelang.instructions import ElementPointer
 
 #: Type of C++ -> tile's.
 TYPES = {
-    "int": "int32", "uint": "uint32", "unsigned": "uint32", "half": "float16", "bool": "int32",
+    "int": "int32", "uint": "uint32", "unsigned": "uint32", "half": "float16",
     **{f"{kind}{bits}_t": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32)},
 }  # fmt: skip
 _OPERATORS = "add sub mul floordiv mod and_ or_ xor lshift rshift".split()
