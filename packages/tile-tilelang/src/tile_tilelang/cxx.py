@@ -188,7 +188,7 @@ def _split(tokens: Sequence[str], sign: str) -> list[list[str]]:
 
 
 def _assigned(tokens: Sequence[str]) -> tuple[list[str], str]:
-    """Return the target of an assignment and its value in Python; an empty text without one."""
+    """Return the target of an assignment, and its value in Python, which may be empty."""
     target, *values = _split(tokens, "=")
     if len(values) > 1:
         raise Outside("an assignment inside of another one")

@@ -38,11 +38,10 @@ class DataType(metaclass=_DataTypes):
 
 #: Name of ``tvm.tirx`` -> its counterpart; others are looked up in the language, then in TVM.
 EXPRESSIONS: dict[str, Any] = {
-    "Call": PrimExpr,
+    **dict.fromkeys(("Call", "PrimExpr"), PrimExpr),
     "Cast": lambda to, value, span=None: T.cast(value, to),
     "Max": lambda a, b, span=None: T.max(a, b),
     "Min": lambda a, b, span=None: T.min(a, b),
-    "PrimExpr": PrimExpr,
     "const": lambda value, dtype="int32", span=None: _constant(value, dtype),
     "convert": lambda value: value if isinstance(value, Value) else as_value(value),
     "Var": Var,
