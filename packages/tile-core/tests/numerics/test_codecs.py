@@ -107,6 +107,7 @@ def test_tfloat32(seed: int) -> None:
 
 def test_shapes_and_scalars() -> None:
     assert encode(np.float32(1.5), "float8_e4m3fn").shape == ()
+    assert encode(np.float32("nan"), "float8_e8m0fnu") == 255
     assert encode(np.ones((2, 3, 4)), "float8_e5m2").shape == (2, 3, 4)
     assert decode(np.uint8(0x38), "float8_e4m3fn") == 1.0
 

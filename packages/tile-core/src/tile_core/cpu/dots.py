@@ -16,6 +16,7 @@ from tile_core.cpu.isa import Isa
 from tile_core.cpu.tile2d import vector_dtype
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
+from tile_core.ops.gemm_scaled import ELEMENTS
 from tile_core.records import dataclass
 
 __all__ = ["DOTS", "TILES", "Dot", "Products", "dot_of", "imported", "products_of", "tiles_of"]
@@ -150,11 +151,12 @@ def dot_of(isa: Isa, a: str, b: str, c: str, *, flush: bool = False) -> Products
     flush
         Whether subnormal numbers may count as zero.
     """
+    (a, b), exact = _held(a, b)
     have = _available(DOTS, isa, c)
     found = {d.types[:2]: d for d in reversed(have)}
     if (a, b) in found:
         dot = found[a, b]
-        return Products(dot, checked=dot.flushes and not flush)
+        return Products(dot, checked=dot.flushes and not (flush or exact))
     if (b, a) in found:
         return Products(found[b, a], swapped=True)
     other = {"int8": "uint8", "uint8": "int8"}.get(a, a)
@@ -165,13 +167,22 @@ def dot_of(isa: Isa, a: str, b: str, c: str, *, flush: bool = False) -> Products
 
 def tiles_of(isa: Isa, a: str, b: str, c: str, *, flush: bool = False) -> Products | None:
     """Return the same of the instructions that multiply tiles."""
-    found = next((d for d in _available(TILES, isa, c) if d.types[:2] == (a, b)), None)
-    return None if found is None else Products(found, checked=found.flushes and not flush)
+    types, exact = _held(a, b)
+    found = next((d for d in _available(TILES, isa, c) if d.types[:2] == types), None)
+    return None if found is None else Products(found, checked=found.flushes and not (flush or exact))
 
 
 def products_of(isa: Isa, a: str, b: str, c: str) -> Products | None:
     """Return the best instruction of either kind."""
     return tiles_of(isa, a, b, c) or dot_of(isa, a, b, c)
+
+
+def _held(*dtypes: str) -> tuple[tuple[str, ...], bool]:
+    """Return the types of elements that an instruction multiplies, and whether no product is subnormal.
+
+    bfloat16 holds narrow floats. Their products, and the totals of these, are multiples of 2**-50.
+    """
+    return tuple("bfloat16" if d in ELEMENTS else d for d in dtypes), all(d in ELEMENTS for d in dtypes)
 
 
 def _available(table: tuple[Dot, ...], isa: Isa, c: str) -> list[Dot]:

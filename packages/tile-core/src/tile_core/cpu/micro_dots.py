@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.cpu.dots import OFFSET, dot_of
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_gemm import Strips, columns, in_order, most_rows, multiply_add, rows_at_once
-from tile_core.cpu.packing import registers
+from tile_core.cpu.packing import bfloat16_codes, registers
 from tile_core.cpu.row_dots import Call, row_dots
 from tile_core.cpu.share_packing import packing
 from tile_core.cpu.tile2d import Tile2D, bits_of, cast, loop, plus, ramp, sequence, splat, times, zero
@@ -83,8 +84,9 @@ def _block(call: Call) -> Stmt:
     allocate, left = panel(call.m * call.words, "a_words")
     flip = OFFSET if call.products.offset else 0
     pad = _MINUS_ZERO if call.acc == "float32" else 0
-    packed, least = pack_rows(call.a, call.m, call.k, lanes, flip, pad, left, call.words), None
-    steps = [allocate]
+    packed, a = bfloat16_codes(call.a, call.m, call.k, call.isa, "a_codes")
+    packed += pack_rows(a, call.m, call.k, lanes, flip, pad, left, call.words)
+    steps, least = [allocate], None
     if call.products.checked:
         read: Callable[..., Expr] = lambda _, at, n: _vector(left, at, n)  # noqa: E731
         (held, allocate, *made), least = least_magnitude(read, 1, call.m * call.words, lanes, "a_least")
@@ -93,6 +95,8 @@ def _block(call: Call) -> Stmt:
     steps.append(packing(*packed))
     along = call.b.transposed and not call.a.transposed and call.k % call.products.dot.group == 0
     if along and call.m <= MOST_ROWS and call.words >= lanes:
+        made, b = bfloat16_codes(call.b, call.k, call.n, call.isa, "b_codes")
+        steps, call = [*steps, *made], replace(call, b=b)
         return sequence(*steps, row_dots(call, left, lambda j0, width, rows: _columns(call, least, j0, width, rows)))
     return sequence(
         *steps, *(_strips(call, strips, left, least) for strips in columns(call.m, call.n, call.acc, call.isa))
@@ -137,7 +141,9 @@ def _strips(call: Call, strips: Strips, left: BufferVar, least: BufferVar | None
 
     def strip(index: Expr) -> Stmt:
         j0 = plus(times(index, width), strips.start)
-        packed, corrections, steps = pack_strip(call.b, j0, strips.vectors, width, call.k, right), None, []
+        packed, b = bfloat16_codes(call.b.window(0, j0), call.k, width, call.isa, "b_codes")
+        packed += pack_strip(b, strips.vectors, width, call.k, right)
+        corrections, steps = None, []
         if call.products.offset:
             (allocate, *made), corrections = _corrections(call, strips, right)
             steps.append(allocate)

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Expr, Stmt, UnaryNode, Var
+from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_rows import FEW_ROWS, dot_rows
 from tile_core.cpu.packing import converted, needs_conversion, registers, transposed
@@ -56,7 +56,6 @@ def micro_gemm(
     *,
     isa: Isa,
     clear: Expr = False,
-    decode: UnaryNode | None = None,
     stored_rows: Expr | None = None,
 ) -> Stmt:
     """Make the statement ``C = (clear ? 0 : C) + A @ B``.
@@ -71,9 +70,6 @@ def micro_gemm(
         The CPU to generate code for.
     clear
         A bool, or a boolean expression that is evaluated where the statement runs. When true, C is not used.
-    decode
-        Converts a scalar load of an 8-bit or 4-bit float to a float32 expression. It is applied to the operands of
-        such a dtype that have no ``load`` of their own.
     stored_rows
         The number of rows of B's buffer, if B is a part of each row there: the next rows are then prefetched.
 
@@ -83,7 +79,6 @@ def micro_gemm(
         A statement that contains the allocations of its scratch. It needs VectorizeLoop, and C's dtype may need
         BF16ComputeLegalize; it has no guards.
     """
-    a, b = _decoded(a, decode), _decoded(b, decode)
     if c.transposed:
         a, b, c, m, n, stored_rows = b.flipped(), a.flipped(), c.flipped(), n, m, None
     acc = accumulator(c.dtype)
@@ -337,9 +332,3 @@ def columns(m: int, n: int, acc: str, isa: Isa) -> list[Strips]:
     edge = tuple((min(v * lanes, n - start - lanes), lanes) for v in range(last))
     whole = [Strips(0, strips - 1, each * lanes, tuple((v * lanes, lanes) for v in range(each)))]
     return [*(whole if strips > 1 else []), Strips(start, 1, n - start, edge)]
-
-
-def _decoded(tile: Tile2D, decode: UnaryNode | None) -> Tile2D:
-    if decode is None or tile.load is not None or not tile.dtype.startswith(("float8", "float4")):
-        return tile
-    return replace(tile, load=lambda i, j: decode(tirx.BufferLoad(tile.buffer, tile.at(i, j))))

@@ -18,7 +18,7 @@ from tile_core.cpu.dots import TILES, tiles_of
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_dots import is_safe
 from tile_core.cpu.micro_gemm import in_order, multiply_add
-from tile_core.cpu.packing import BLOCK, block_transpose, registers
+from tile_core.cpu.packing import BLOCK, bfloat16_codes, block_transpose, registers
 from tile_core.cpu.row_dots import Call
 from tile_core.cpu.share_packing import packing
 from tile_core.cpu.tile2d import Tile2D, bits_of, cast, loop, plus, ramp, sequence, splat, times, zero
@@ -117,7 +117,8 @@ class _TileProduct:
             rows, size = 1, tiles_over(call.m) * tiles_over(call.words) * SIDE * SIDE
             allocate, left = panel(size, "a_tiles")
             before.append(allocate)
-            steps += pack_tiles(call.a, call.m, call.k, left)
+            made, a = bfloat16_codes(call.a, call.m, call.k, call.isa, "a_codes")
+            steps += made + pack_tiles(a, call.m, call.k, left)
 
         def read(i: Expr, at: Expr, lanes: int) -> Expr:
             return load_words(call.a, i, at, lanes) if left is None else tirx.BufferLoad(left, [ramp(at, lanes)])
@@ -166,7 +167,9 @@ class _TileProduct:
         size = self.steps * SIDE * WIDTH
         allocate, right = panel(count * size, "b_tiles")
         before, other = [allocate], None
-        packed = pack_columns(self.call.b, start, count, width, self.call.k, right)
+        b = self.call.b.window(0, start)
+        packed, b = bfloat16_codes(b, self.call.k, count * width, self.call.isa, "b_codes")
+        packed += pack_columns(b, count, width, self.call.k, right)
         if self.least is not None:
             allocate, other = registers(count, "uint16", "b_least")
             before.append(allocate)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.cpu.attributes import IN_REGISTERS
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.tile2d import Tile2D, bits_of, cast, element_dtype, loop, plus, ramp, sequence, times, vector_dtype
+from tile_core.numerics.build import bits_of as bits_of_float
 
 
 def needs_conversion(tile: Tile2D, dtype: str) -> bool:
@@ -24,12 +26,24 @@ def converted(tile: Tile2D, rows: int, cols: int, dtype: str, isa: Isa, name: st
     tuple
         The statements that allocate and fill the panel, and the panel.
     """
+    allocation, panel = new_panel(tile, rows, cols, dtype, name)
+    return [allocation, fill(panel, tile, rows, cols, dtype, isa)], panel
+
+
+def new_panel(tile: Tile2D, rows: int, cols: int, dtype: str, name: str) -> tuple[Stmt, Tile2D]:
+    """Return the allocation of a panel in a matrix's storage order, and the panel."""
     if tile.transposed:
-        statements, panel = converted(tile.flipped(), cols, rows, dtype, isa, name)
-        return statements, panel.flipped()
-    statements, panel = _panel(rows, cols, dtype, name)
-    fill = loop("row", rows, lambda i: copy_row(panel, tile, i, cols, dtype, isa))
-    return [*statements, fill], panel
+        (allocation,), panel = _panel(cols, rows, dtype, name)
+        return allocation, panel.flipped()
+    (allocation,), panel = _panel(rows, cols, dtype, name)
+    return allocation, panel
+
+
+def fill(panel: Tile2D, tile: Tile2D, rows: int, cols: int, dtype: str, isa: Isa) -> Stmt:
+    """Return the copy of a matrix into a panel of its storage order."""
+    if tile.transposed:
+        return fill(panel.flipped(), tile.flipped(), cols, rows, dtype, isa)
+    return loop("row", rows, lambda i: copy_row(panel, tile, i, cols, dtype, isa))
 
 
 def transposed(tile: Tile2D, rows: int, cols: int, dtype: str, isa: Isa, name: str) -> tuple[list[Stmt], Tile2D]:
@@ -74,6 +88,25 @@ def converted_read(tile: Tile2D, i: Expr, j: Expr, dtype: str) -> Expr:
     """Scalar value ``(i, j)`` of ``tile`` as ``dtype``."""
     value = tile.read(i, j)
     return cast(value, element_dtype(value), dtype)
+
+
+def bfloat16_codes(tile: Tile2D, rows: int, cols: int, isa: Isa, name: str) -> tuple[list[Stmt], Tile2D]:
+    """Copy a matrix with a ``load`` of float32 into a panel of codes of bfloat16.
+
+    Elements are numbers that bfloat16 has.
+
+    Returns
+    -------
+    tuple
+        As of ``converted``; no statements and the matrix itself if it has no ``load``.
+    """
+    return ([], tile) if tile.load is None else converted(bfloat16_code(tile), rows, cols, "uint16", isa, name)
+
+
+def bfloat16_code(tile: Tile2D) -> Tile2D:
+    """Return a matrix whose ``load`` returns codes instead of float32."""
+    sixteen = tirx.IntImm("uint32", 16)
+    return replace(tile, load=lambda i, j: tirx.Cast("uint16", bits_of_float(tile.read(i, j)) >> sixteen))
 
 
 def registers(count: int, dtype: str, name: str) -> tuple[Stmt, BufferVar]:

@@ -49,15 +49,15 @@ def pack_tiles(tile: Tile2D, rows: int, k: int, buffer: BufferVar) -> list[Stmt]
     return [*made, tiles.filled(rows // SIDE, rows % SIDE)] if rows % SIDE else made
 
 
-def pack_columns(tile: Tile2D, j0: int, count: int, width: int, k: int, buffer: BufferVar) -> list[Stmt]:
+def pack_columns(tile: Tile2D, count: int, width: int, k: int, buffer: BufferVar) -> list[Stmt]:
     """Return statements that fill a panel with adjacent strips of B.
 
     Parameters
     ----------
     tile
         B, with ``k`` rows.
-    j0, count, width
-        The first column, the number of strips, and the columns of each.
+    count, width
+        The number of strips, and the columns of each.
     buffer
         The panel: in each strip, word ``p`` of column ``j`` at ``p * WIDTH + j``.
     """
@@ -75,7 +75,7 @@ def pack_columns(tile: Tile2D, j0: int, count: int, width: int, k: int, buffer: 
 
         made.append(loop("jt", count, lambda t: loop("word", (padded - first) * 2, lambda v: clear(t, v))))
     vectors = parts_of(width, WIDTH // group if width == WIDTH else SIDE)
-    return [*made, *pack_strip(tile, j0, vectors, width, k, buffer, WIDTH, count, padded * WIDTH)]
+    return [*made, *pack_strip(tile, vectors, width, k, buffer, WIDTH, count, padded * WIDTH)]
 
 
 def parts_of(extent: int, lanes: int) -> tuple[tuple[int, int], ...]:

@@ -131,7 +131,7 @@ def pack_rows(
 
 
 def pack_strip(
-    tile: Tile2D, j0: Expr, vectors: Sequence[tuple[int, int]], width: int, k: int, buffer: BufferVar,
+    tile: Tile2D, vectors: Sequence[tuple[int, int]], width: int, k: int, buffer: BufferVar,
     stride: int | None = None, count: int = 1, size: int = 0,
 ) -> list[Stmt]:  # fmt: skip
     """Return statements that fill a panel with the words of some columns.
@@ -139,13 +139,11 @@ def pack_strip(
     Parameters
     ----------
     tile
-        B, with ``k`` rows.
-    j0, width
-        The first column, and how many.
-    vectors
-        Offsets and lanes of vectors that cover the columns.
+        The part of B with ``k`` rows and these columns.
+    vectors, width
+        Offsets and lanes of vectors that cover the columns, and how many columns.
     buffer
-        The panel: word ``p`` of column ``j0 + j`` at ``p * stride + j``.
+        The panel: word ``p`` of column ``j`` at ``p * stride + j``.
     stride
         As many words as the strip has columns if not given.
     count, size
@@ -158,7 +156,7 @@ def pack_strip(
     stride = width if stride is None else stride
 
     def each(strip: Callable[[Expr, Expr], Stmt]) -> Stmt:
-        return loop("jt", count, lambda t: strip(plus(j0, times(t, width)), times(t, size)))
+        return loop("jt", count, lambda t: strip(times(t, width), times(t, size)))
 
     def word(p: Expr, elements: int) -> Stmt:
         covered = [(j, 1) for j in range(width)] if tile.transposed else vectors

@@ -139,6 +139,7 @@ def _encode_signed(size: Array, negative: Array, form: Format, saturate: bool) -
 
 def _encode_powers(size: Array, negative: Array, form: Format, saturate: bool) -> Array:
     """Codes of powers of two, without a sign."""
+    size = np.minimum(size, _DOUBLE.infinity)  # no addition to a NaN's bits overflows
     rounded = ((size + (1 << 51)) >> 52) - _DOUBLE.bias + form.bias  # adding half goes up on a tie
     lowest = np.int64((_DOUBLE.bias - form.bias) << 52)
     rounded = np.where((rounded == 0) & (size > lowest), 1, rounded)  # just above the lowest value: up (see rules)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import tirx
@@ -22,6 +23,7 @@ from tile_core.lowering.variant import Accept, DecodedCall, Reject, Variant
 from tile_core.numerics.levels import FAST
 from tile_core.numerics.regions import level_of_call
 from tile_core.ops.base import View
+from tile_core.ops.gemm_scaled import ELEMENTS
 from tile_core.passes.guard import guarded
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 #: Where tiles are; those in global memory need guards.
 HELD = ("shared", "fragment")
 #: Element types of operands and of results that dot products may have.
-NARROW = tuple(sorted({t for dot in DOTS for t in dot.types[:2]}))
+NARROW = tuple(sorted({*ELEMENTS, *(t for dot in DOTS for t in dot.types[:2])}))
 ACCUMULATORS = ("float32", "bfloat16", "float16", "int32", "uint32")
 
 
@@ -66,10 +68,9 @@ class PackedGemm(Variant):
         m, n = c.extents[-2:]
         k = a.extents[-2] if trans_a else a.extents[-1]
         clear = bool(int(clear.value)) if isinstance(clear, tirx.IntImm) else clear
-        narrow = any(DTYPES[v.dtype].is_narrow for v in (a, b))
         product = micro_gemm(
-            tile2d(a, trans_a), tile2d(b, trans_b), tile2d(c, False), m, n, k,
-            isa=self.isa, clear=clear, decode=_decode if narrow else None,
+            decoded(tile2d(a, trans_a)), decoded(tile2d(b, trans_b)), tile2d(c, False), m, n, k,
+            isa=self.isa, clear=clear,
             stored_rows=_rows_around(b) if INSIDE in call.attrs and not trans_b else None,
         )  # fmt: skip
         return guarded(product) if INSIDE in call.attrs else product
@@ -124,7 +125,7 @@ class DotGemm(PackedGemm):
         trans_a, trans_b = bool(call.attrs[attributes.TRANSPOSE_A]), bool(call.attrs[attributes.TRANSPOSE_B])
         clear = bool(int(clear.value)) if isinstance(clear, tirx.IntImm) else clear
         product = self.kernel(
-            tile2d(a, trans_a), tile2d(b, trans_b), tile2d(c, False), *sizes(call),
+            decoded(tile2d(a, trans_a)), decoded(tile2d(b, trans_b)), tile2d(c, False), *sizes(call),
             isa=self.isa, clear=clear, flush=_flushes(call, ctx),
         )  # fmt: skip
         return guarded(product) if INSIDE in call.attrs else product
@@ -179,14 +180,17 @@ def tile2d(view: View, transposed: bool) -> Tile2D:
     return Tile2D(view.buffer, tuple(view.mins[:-2]), view.mins[-2], view.mins[-1], transposed, view.dtype)
 
 
+def decoded(tile: Tile2D) -> Tile2D:
+    """Read narrow floats as ``float32``."""
+    if not DTYPES[tile.dtype].is_narrow:
+        return tile
+    return replace(tile, load=lambda i, j: tirx.Cast("float32", tirx.BufferLoad(tile.buffer, tile.at(i, j))))
+
+
 def _rows_around(view: View) -> Expr | None:
     """Return the number of rows of a view's buffer if each continues beyond the view."""
     whole = nodes.as_int(view.buffer.shape[-1]) == view.extents[-1]
     return None if whole else view.buffer.shape[-2]
-
-
-def _decode(value: Expr) -> Expr:
-    return tirx.Cast("float32", value) if DTYPES[nodes.dtype_of(value)].is_narrow else value
 
 
 def _inside(view: View) -> bool:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Stmt
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_gemm_sp import Sparse, micro_gemm_sp
-from tile_core.cpu.ops.gemm import HELD, refusal, tile2d
-from tile_core.cpu.tile2d import Tile2D
+from tile_core.cpu.ops.gemm import HELD, decoded, refusal, tile2d
 from tile_core.dtypes import DTYPES
 from tile_core.ir.attributes import GROUP, TRANSPOSED
 from tile_core.lowering.legality import Legality
@@ -48,7 +46,7 @@ class RowsGemmSp(Variant):
         words = e.extents[-2] if trans_e else e.extents[-1]
         nibbles = DTYPES[e.dtype].bits // 4
         sparse = Sparse(
-            values=_decoded(tile2d(a, trans_a)),
+            values=decoded(tile2d(a, trans_a)),
             metadata=tile2d(e, trans_e),
             words=words,
             nibbles=nibbles,
@@ -56,14 +54,7 @@ class RowsGemmSp(Variant):
             group=group,
         )
         clear = bool(int(clear.value)) if isinstance(clear, tirx.IntImm) else clear
-        dense = _decoded(tile2d(b, trans_b))
+        dense = decoded(tile2d(b, trans_b))
         k = words * nibbles * group
         # Rows of B come from metadata: no analysis could prove that they are in bounds.
         return guarded(micro_gemm_sp(sparse, dense, tile2d(c, False), m, n, k, isa=self.isa, clear=clear))
-
-
-def _decoded(tile: Tile2D) -> Tile2D:
-    """Read the 8-bit floats as ``float32``."""
-    if not DTYPES[tile.dtype].is_narrow:
-        return tile
-    return replace(tile, load=lambda i, j: tirx.Cast("float32", tirx.BufferLoad(tile.buffer, tile.at(i, j))))
