@@ -10,6 +10,7 @@ from typing import Any
 
 from tile_core.compat.tvm import ir, reason_of, tirx, tvm
 from tile_core.compat.types import Expr, PrimFunc
+from tile_core.cpu.code_tables import looked_up
 from tile_core.cpu.counters import hide_counters
 from tile_core.cpu.dots import imported
 from tile_core.cpu.flatten import flatten
@@ -24,7 +25,7 @@ from tile_core.cpu.ramps import restore_ramps
 from tile_core.cpu.spill import spill, spill_bindings
 from tile_core.cpu.unroll import bound_unrolling, statements_of
 from tile_core.errors import InternalError, TileError
-from tile_core.ir.visit import collect
+from tile_core.ir.visit import collect, map_expr
 from tile_core.passes import wrapping
 from tile_core.passes.float_rules import reveal
 from tile_core.passes.scalars import PARTIAL, require_defined
@@ -96,13 +97,14 @@ def _built(func: Expr, isa: Isa, canonicalize: bool, steps: list[tuple[str, floa
     isa = without(isa, (f"+{feature}" for feature in tile_features(func.body)))
     described = {**isa.target(), **_effort(statements_of(func.body))}
     target = tvm.target.Target(described, host=described)
+    lookups = isa.name == "avx512" and "-avx512bw" not in isa.mattr
     try:
         with tvm.transform.PassContext(opt_level=3), target:
             func = func.with_body(imported(func.body, isa))
             module = ir.IRModule({ENTRY: func.with_attr("target", target).with_attr("global_symbol", ENTRY)})
             llvm = tvm.get_global_func("target.build.llvm")
             for name, step in [
-                *((str(p.info.name), p) for p in _passes(canonicalize, plain)),
+                *((str(p.info.name), p) for p in _passes(canonicalize, plain, lookups)),
                 ("LLVM", lambda m: llvm(m, target)),
             ]:
                 check_thread()
@@ -138,7 +140,7 @@ def index_passes() -> list[Any]:
     ]
 
 
-def _passes(canonicalize: bool, plain: bool) -> list[Any]:
+def _passes(canonicalize: bool, plain: bool, lookups: bool) -> list[Any]:
     # No StmtSimplify: it folds x * 0, x - x and x + 0 of floats, which are not those constants for NaN, Inf and -0.
     # Integer arithmetic is simplified by LLVM all the same. No FlattenBuffer, which is wrong on indices, and no
     # LowerIntrin, which fails or takes minutes on some: docs/tvm.md.
@@ -146,6 +148,7 @@ def _passes(canonicalize: bool, plain: bool) -> list[Any]:
     products = functools.partial(reveal_products, canonicalize=canonicalize)
     return [
         *index_passes(),
+        *([_own("look_up", lambda f: f.with_body(map_expr(f.body, looked_up, ir.TensorLoad)))] if lookups else []),
         *([] if plain else [t.AnnotateEntryFunc(), t.SplitHostDevice(), t.MakePackedAPI()]),
         t.LowerTVMBuiltin(),
         *([_own("use_heap", lambda f: f.with_body(use_heap(f.body)))] if plain else []),

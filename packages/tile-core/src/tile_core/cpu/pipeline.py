@@ -9,6 +9,7 @@ from tile_core.abi.adapter import HOST_DEVICE
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.cpu.attributes import ATTRIBUTES, CALLS_BACK, CODED, DEVICE_ID, DEVICE_TYPE
+from tile_core.cpu.code_tables import tabulate_codes
 from tile_core.cpu.debug import calls_back, lower_debug
 from tile_core.cpu.fuse_loops import fuse_loops
 from tile_core.cpu.grid import fuse_grid
@@ -33,7 +34,7 @@ from tile_core.passes.apply_layouts import apply_layouts
 from tile_core.passes.flatten_lets import flatten_lets
 from tile_core.passes.float_rules import hide
 from tile_core.passes.guard import guard
-from tile_core.passes.legalize_floats import legalize_floats
+from tile_core.passes.legalize_floats import Conversions, legalize_floats
 from tile_core.passes.legalize_math import legalize_math
 from tile_core.passes.lower_break import lower_break
 from tile_core.passes.roles import without_roles
@@ -75,6 +76,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
         Pass("threads", _threads, "before guards: thread numbers become loop variables with known ranges"),
         Pass("debug", _debug, "before guards: what is printed is read like anything else"),
         Pass("wrap_unproven", _wrap_unproven, "before guards, which rely on plain arithmetic"),
+        Pass("tables", _tables, "after wrap_unproven: what remains plain does not wrap; before guards of each element"),
         Pass("guard", _guard, "on whole loop nests, while grid coordinates still have their extents"),
         Pass("layouts", _layouts, "after guards, which compare logical coordinates with the shape"),
         Pass("packing", _packing, "before the grid is fused: its axes show which blocks pack the same"),
@@ -136,6 +138,12 @@ def _wrap_unproven(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=wrap_unproven(plan.body, plan.params))
 
 
+def _tables(plan: Plan, ctx: Context) -> Plan:
+    if ctx.options.generic or isa_of(ctx.target).name != "avx512":
+        return plan
+    return plan.replace(body=tabulate_codes(plan.body))
+
+
 def _guard(plan: Plan, ctx: Context) -> Plan:
     return plan.replace(body=guard(plan.body, plan.program.attrs.get(SAFE_VALUES), plan.program.symbols.values()))
 
@@ -165,7 +173,9 @@ def _break(plan: Plan, ctx: Context) -> Plan:
 
 
 def _floats(plan: Plan, ctx: Context) -> Plan:
-    return _with_function(plan, legalize_floats(_function_of(plan), ctx.capabilities.native_dtypes))
+    return _with_function(
+        plan, legalize_floats(_function_of(plan), ctx.capabilities.native_dtypes, Conversions(in_bytes=True))
+    )
 
 
 def _math(plan: Plan, ctx: Context) -> Plan:

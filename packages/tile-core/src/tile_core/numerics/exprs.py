@@ -129,12 +129,18 @@ def nibble_expr(byte: Expr, index: Expr) -> Expr:
     return (byte >> shift) & k(15)
 
 
-def int4_expr(value: Expr, dtype: str) -> Expr:
-    """An integer expression wrapped to ``dtype`` (int4 or uint4), as int8 or uint8."""
-    wide = cast("int32", value) & constant(15, "int32", value)
+def int4_expr(value: Expr, dtype: str, *, in_bytes: bool = False) -> Expr:
+    """An integer expression wrapped to ``dtype`` (int4 or uint4), as int8 or uint8.
+
+    With ``in_bytes``, the arithmetic of bytes has 8 bits: vectors hold more of them.
+    """
+    name = type_name(value) if in_bytes and type_name(value) in ("int8", "uint8") else "int32"
+    low = cast(name, value) & constant(15, name, value)
     if dtype == "uint4":
-        return cast("uint8", wide)
-    return cast("int8", (wide ^ constant(8, "int32", value)) - constant(8, "int32", value))
+        return cast("uint8", low)
+    if name == "int32":
+        return cast("int8", (low ^ constant(8, name, value)) - constant(8, name, value))
+    return cast("int8", low ^ constant(8, name, value)) - constant(8, "int8", value)
 
 
 def _rounded_to_odd(value: Var, name: str) -> Expr:

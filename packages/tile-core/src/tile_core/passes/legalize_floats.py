@@ -28,7 +28,7 @@ from tile_core.compat.types import Array, BufferVar, Call, Expr, Mutator, Span, 
 from tile_core.dtypes import DTYPES
 from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import collect
-from tile_core.numerics.build import as_type, bind, cast, constant, constants, equal, type_name
+from tile_core.numerics.build import as_type, bind, bits_of, cast, constant, constants, equal, type_name
 from tile_core.numerics.codecs import decode, encode
 from tile_core.numerics.exprs import decode_expr, encode_expr, int4_expr, nibble_expr, widen_expr
 from tile_core.records import dataclass
@@ -46,6 +46,8 @@ PACKED = frozenset(name for name, d in DTYPES.items() if d.is_packed)
 """Types packed two per byte in parameters."""
 
 _INTEGERS = frozenset({"int4", "uint4"})
+#: Types whose values bfloat16 has.
+_IN_BFLOAT16 = frozenset(name for name, d in DTYPES.items() if d.bits <= 8)
 #: Calls whose loads denote addresses: the element there is not converted.
 _ADDRESSED = frozenset({"tile.address", "tile.move"})
 _CONSTANTS = (tirx.FloatImm, tirx.IntImm)
@@ -71,11 +73,14 @@ class Conversions:
         The statement that stores one half of a byte where other threads may store the other one: of the buffer of
         bytes, the indices, the code as ``uint8`` and which half (``"low"`` or ``"high"``). Stores that
         ``ir.calls.SPLIT`` marks become that.
+    in_bytes
+        Whether bytes become 4-bit integers by 8-bit arithmetic, of which vectors hold more.
     """
 
     decode: Mapping[str, Callable[[Expr, str], Expr]] = field(default_factory=dict)
     encode: Mapping[str, UnaryNode] = field(default_factory=dict)
     split: Callable[[BufferVar, list[Expr], Expr, str], Stmt] | None = None
+    in_bytes: bool = False
 
 
 def legalize_floats(func: Expr, native: frozenset[str], conversions: Conversions | None = None) -> Expr:
@@ -221,7 +226,7 @@ class _RewriteStored:
             return tirx.BufferLoad(buffer, indices, e.span)
         byte = self.byte(e, mutator)
         code = nibble_expr(byte, indices[-1] if indices else constant(0, "int32", byte))
-        return int4_expr(code, "int4") if _element(e.source) == "int4" else code
+        return int4_expr(code, "int4", in_bytes=self.conversions.in_bytes) if _element(e.source) == "int4" else code
 
     def byte(self, e: Expr, mutator: Mutator) -> Expr:
         """The byte of an element of a packed buffer; an element of any other one."""
@@ -245,6 +250,9 @@ class _RewriteStored:
             return value
         if source in self.foreign:
             value = self.value_of(value, source, target if target in ("float16", "float64") else "float32")
+        if target == "bfloat16" and target in self.foreign and source in _IN_BFLOAT16:
+            value = cast("float32", value)
+            return cast("uint16", bits_of(value) >> constant(16, "uint32", value))
         return self.code_of(value, target) if target in self.foreign else cast(target, value)
 
     def value_of(self, code: Expr, name: str, to: str = "float32") -> Expr:
@@ -262,7 +270,7 @@ class _RewriteStored:
     def code_of(self, value: Expr, name: str) -> Expr:
         """The code of a number."""
         if name in _INTEGERS:
-            return int4_expr(value, name)
+            return int4_expr(value, name, in_bytes=self.conversions.in_bytes)
         wide, encoded = widen_expr(value), self.conversions.encode.get(name)
         return encode_expr(wide, name) if encoded is None or type_name(wide) != "float32" else encoded(wide)
 
