@@ -1,9 +1,10 @@
 """Products of narrow types on the CPU, both sides in one run with equal threads.
 
-bfloat16 and int8 beside PyTorch (oneDNN); 8-bit floats and block scales, which it lacks, beside our bfloat16 product.
+bfloat16, int8 and 4-bit weights beside PyTorch (oneDNN); 8-bit floats and block scales, which it lacks,
+beside our bfloat16 product.
 
     python benchmarks/cpu_dots.py [--shape 1024x1024x1024 ...] [--dtype bfloat16 int8] [--attention 1x8x1024x64 ...]
-                                  [--narrow fp8 mxfp8 mxfp4 nvfp4]
+                                  [--narrow fp8 mxfp8 mxfp4 nvfp4] [--weights 1x4096x4096 ...]
                                   [--threads 2] [--json FILE]
 
 Sides alternate twice: right after each other, where the threads of the other side's library still spin, and after a
@@ -122,6 +123,27 @@ def narrow(shape: tuple[int, int, int], trans_b: bool, kind: str) -> tuple[Calla
     return lambda: ours(*packed, out), lambda: base(*wide, out)
 
 
+def weights(m: int, n: int, k: int, group: int = 128) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Return our product with 4-bit weights and PyTorch's of bfloat16, after a comparison with NumPy's."""
+    import torch
+    from serving_day_kernels import w4a16
+
+    import tile_core as tile
+    import tile_core.language as T
+    from tile_core.numerics import codecs
+
+    bfloat16, rng = T.dtype("bfloat16").numpy(), np.random.default_rng(k)
+    a, w = rng.integers(-3, 4, (m, k)).astype(bfloat16), rng.integers(-8, 8, (n, k))
+    scale = (2.0 ** rng.integers(-4, 1, (n, k // group))).astype(bfloat16)
+    packed, c = codecs.pack4((w & 15).astype("uint8")), np.empty((m, n), "float32")
+    kernel = tile.compile(w4a16(m, n, k, group, min(m, 32), 64, 512, 128, 2), target="cpu")
+    kernel(a, packed, scale, c)
+    wide = (w * np.repeat(scale.astype("float32"), group, 1)).astype(bfloat16)
+    assert np.allclose(c, a.astype("float32") @ wide.astype("float32").T, rtol=1e-5, atol=1e-3)
+    left, right = (torch.from_numpy(x.view("uint16")).view(torch.bfloat16) for x in (a, wide))
+    return lambda: kernel(a, packed, scale, c), lambda: torch.nn.functional.linear(left, right)
+
+
 def attention(sizes: tuple[int, ...], causal: bool) -> tuple[Callable[[], object], Callable[[], object]]:
     """Return our bfloat16 attention and PyTorch's of the same operands, after a comparison of their results."""
     import torch
@@ -185,6 +207,9 @@ def measure(arguments: argparse.Namespace) -> list[Row]:
             for trans_b in (False, True):
                 names = {"dtype": kind, "shape": text, "B": "transposed" if trans_b else "as it is"}
                 measured(names, narrow((m, n, k), trans_b, kind), 2e-9 * m * n * k, "bfloat16")
+    for text in arguments.weights:
+        m, n, k = (int(x) for x in text.split("x"))
+        measured({"dtype": "int4", "shape": text, "B": "transposed"}, weights(m, n, k), 2e-9 * m * n * k)
     for text in arguments.attention:
         batch, heads, length, dim = sizes = tuple(int(x) for x in text.split("x"))
         for causal in (False, True):
@@ -201,6 +226,7 @@ def options(parser: Any) -> None:
     parser.add_argument("--dtype", nargs="+", default=["bfloat16", "int8"])
     parser.add_argument("--narrow", nargs="*", default=list(NARROW))
     parser.add_argument("--narrow-shape", nargs="*", default=["1024x1024x1024"])
+    parser.add_argument("--weights", nargs="*", default=[f"{m}x4096x4096" for m in (1, 8, 32)])
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=3.0, help="per product and kind of pause")
 

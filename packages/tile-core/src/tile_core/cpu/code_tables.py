@@ -57,7 +57,10 @@ class _TabulateCodes(StmtRewriter):
 
 
 def _tabulated(s: Stmt, load: Expr, size: int) -> Stmt | None:
-    """Return a loop with a table for each ``size`` iterations; ``None`` if elements depend on more than codes."""
+    """Return a loop with a table for each ``size`` iterations.
+
+    ``None`` if elements depend on more of the iteration than their codes.
+    """
     dtype = nodes.dtype_of(s.loop_var)
     run, lane, code = nodes.fresh("run", dtype), nodes.fresh(s.loop_var.name, dtype), nodes.fresh("code")
     own = tirx.Cast(nodes.dtype_of(load), code)
