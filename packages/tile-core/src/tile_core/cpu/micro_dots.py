@@ -32,6 +32,8 @@ __all__ = ["depth_of", "is_safe", "micro_dots"]
 DEPTH = 128
 #: The same along the rows of a B that is stored transposed, and the most rows of A for which B is not transposed.
 LONG_DEPTH, MOST_ROWS = 512, 64
+#: The least vectors of words along k for that: adding up the lanes of accumulators costs as much as a few of them.
+LEAST_VECTORS = 8
 #: The code of -0.0, and the sum of two exponents (each with its bias of 127) whose products are never subnormal.
 _MINUS_ZERO, _SAFE_EXPONENTS = 0x8000, 2 * 127 - 112
 #: The code of the least normal number.
@@ -94,7 +96,7 @@ def _block(call: Call) -> Stmt:
         packed += [held, *made]
     steps.append(packing(*packed))
     along = call.b.transposed and not call.a.transposed and call.k % call.products.dot.group == 0
-    if along and call.m <= MOST_ROWS and call.words >= lanes:
+    if along and call.m <= MOST_ROWS and call.words >= LEAST_VECTORS * lanes:
         made, b = bfloat16_codes(call.b, call.k, call.n, call.isa, "b_codes")
         steps, call = [*steps, *made], replace(call, b=b)
         return sequence(*steps, row_dots(call, left, lambda j0, width, rows: _columns(call, least, j0, width, rows)))
