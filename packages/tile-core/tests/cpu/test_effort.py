@@ -173,3 +173,19 @@ def test_long_code_is_cut_where_it_is_straight() -> None:
     kernel(a, b)
     np.testing.assert_array_equal(b, a * np.float32(2.5) + np.roll(a, -1))
     assert parts_of(statements(long_code.LONGEST // 2))[1] == 0
+
+
+def test_a_module_that_llvm_makes_invalid_is_built_without_optimisation() -> None:
+    @T.prim_func
+    def main(X: T.Tensor((3, 32), "float32"), Y: T.Tensor((3, 32), "float16")):
+        with T.Kernel(1, threads=32):
+            y = T.alloc_shared((3, 32), "float16")
+            for i, o in T.grid(3, 2):
+                for j in T.Parallel(16):
+                    y[i, 16 - o * 16 + j] = T.cast(X[i, 16 - o * 16 + j] + 1.0, "float16")
+            T.copy(y, Y)
+
+    x = np.random.default_rng(0).standard_normal((3, 32), "float32")
+    y = np.zeros((3, 32), "float16")
+    tile.compile(main, target="cpu")(x, y)
+    np.testing.assert_array_equal(y, (x + 1).astype("float16"))
