@@ -69,7 +69,7 @@ def fuse_loops(body: Stmt, vector_bits: int) -> Stmt:
 
 
 @dataclass(frozen=True)
-class _Access:
+class _LoopAccess:
     buffer: BufferVar
     indices: tuple[Expr, ...]
     writes: bool
@@ -110,12 +110,14 @@ class _FuseLoops(StmtRewriter):
                 return None if fused is None else (index, fused)
         return None
 
-    def conflicts(self, mine: Sequence[_Access], others: Sequence[_Access]) -> list[tuple[_Access, _Access] | None]:
+    def conflicts(
+        self, mine: Sequence[_LoopAccess], others: Sequence[_LoopAccess]
+    ) -> list[tuple[_LoopAccess, _LoopAccess] | None]:
         """Return the pairs of accesses whose order counts.
 
         ``None`` alone if one buffer has two names.
         """
-        found: list[tuple[_Access, _Access] | None] = []
+        found: list[tuple[_LoopAccess, _LoopAccess] | None] = []
         for one in mine:
             for other in others:
                 if not (one.writes or other.writes) or not self.root(one.buffer).same_as(self.root(other.buffer)):
@@ -128,7 +130,9 @@ class _FuseLoops(StmtRewriter):
     def root(self, buffer: BufferVar) -> BufferVar:
         return self.roots.get(buffer, buffer)
 
-    def fused(self, first: Stmt, second: Stmt, pairs: Sequence[tuple[_Access, _Access] | None]) -> list[Stmt] | None:
+    def fused(
+        self, first: Stmt, second: Stmt, pairs: Sequence[tuple[_LoopAccess, _LoopAccess] | None]
+    ) -> list[Stmt] | None:
         """Return the fused loop, and a loop of the iterations that are left."""
         if not _is_loop(second) or "parallel" not in (role(first), role(second)):
             return None
@@ -241,12 +245,12 @@ def _is_value(call: Expr) -> bool:
     return name in _VALUES or name.startswith((PREFIX, nodes.WRAPPING_PREFIX))
 
 
-def _accesses(s: Stmt) -> list[_Access]:
-    stores = [_Access(x.buffer, tuple(x.indices), True) for x in collect(s, tirx.BufferStore)]
-    return [*stores, *(_Access(x.source, tuple(x.indices), False) for x in collect(s, ir.TensorLoad))]
+def _accesses(s: Stmt) -> list[_LoopAccess]:
+    stores = [_LoopAccess(x.buffer, tuple(x.indices), True) for x in collect(s, tirx.BufferStore)]
+    return [*stores, *(_LoopAccess(x.source, tuple(x.indices), False) for x in collect(s, ir.TensorLoad))]
 
 
-def _width(first: Stmt, second: Stmt, pair: tuple[_Access, _Access]) -> int | None:
+def _width(first: Stmt, second: Stmt, pair: tuple[_LoopAccess, _LoopAccess]) -> int | None:
     """Return how many iterations of the first loop belong to one of the second."""
     inner = {loop.loop_var: loop for loop in collect(second.body, tirx.For)}
     own = _defined(first.body)
@@ -254,7 +258,13 @@ def _width(first: Stmt, second: Stmt, pair: tuple[_Access, _Access]) -> int | No
     for mine, theirs in zip(pair[0].indices, pair[1].indices, strict=True):
         one = linear_form(mine, [first.loop_var])
         other = linear_form(theirs, [second.loop_var, *inner])
-        if one is None or other is None or one.steps != (1,) or own.intersection(collect(one.rest, tirx.Var)):
+        if (
+            nodes.dtype_of(mine) != nodes.dtype_of(theirs)
+            or one is None
+            or other is None
+            or one.steps != (1,)
+            or own.intersection(collect(one.rest, tirx.Var))
+        ):
             continue
         width, *steps = other.steps
         if width < 1 or others.intersection(collect(other.rest, tirx.Var)):

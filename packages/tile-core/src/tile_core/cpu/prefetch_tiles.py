@@ -57,7 +57,7 @@ def prefetch_tiles(body: Stmt, vector_bits: int) -> Stmt:
 
 
 @dataclass(frozen=True)
-class _Tile:
+class _TensorTile:
     """A box of a tensor: its first element, its rows and the elements of one."""
 
     buffer: BufferVar
@@ -99,7 +99,7 @@ class _PrefetchTiles(StmtRewriter):
             return super().visit_For(s)
         parts = list(statements(s.body))
         hosts = [at for at, part in enumerate(parts) if _is_host(part)]
-        wanted: dict[int, list[tuple[_Tile, int, int]]] = {at: [] for at in hosts}
+        wanted: dict[int, list[tuple[_TensorTile, int, int]]] = {at: [] for at in hosts}
         dtype = nodes.dtype_of(s.loop_var)
         last = nodes.cast(s.extent, dtype) - nodes.int_const(1, dtype)
         following = tirx.Min(s.loop_var + nodes.int_const(1, dtype), last)
@@ -116,7 +116,7 @@ class _PrefetchTiles(StmtRewriter):
                 parts[at] = self.hosted(parts[at], tiles)
         return replace_for(s, nodes.seq(parts))
 
-    def share(self, tile: _Tile, hosts: Sequence[tuple[int, int]], wanted: Mapping[int, list[Any]]) -> None:
+    def share(self, tile: _TensorTile, hosts: Sequence[tuple[int, int]], wanted: Mapping[int, list[Any]]) -> None:
         """Share the lines of a tile out to the steps of loops."""
         steps = sum(count for _, count in hosts)
         each = -(-tile.lines // steps)
@@ -132,7 +132,7 @@ class _PrefetchTiles(StmtRewriter):
         extent = int(nodes.as_int(loop.extent))
         return extent if collect(loop.body, tirx.For) else max(1, extent // (_STEP * lanes_of(loop, self.vector_bits)))
 
-    def hosted(self, loop: Stmt, tiles: Sequence[tuple[_Tile, int, int]]) -> Stmt:
+    def hosted(self, loop: Stmt, tiles: Sequence[tuple[_TensorTile, int, int]]) -> Stmt:
         """Return a loop whose steps prefetch."""
 
         def fetches(step: Expr) -> list[Stmt]:
@@ -165,7 +165,7 @@ def _is_host(s: Stmt) -> bool:
     return bool(collect(s.body, tirx.For)) or has_vector_form(s)
 
 
-def _tiles(loop: Stmt) -> Iterator[_Tile]:
+def _tiles(loop: Stmt) -> Iterator[_TensorTile]:
     """Yield the tiles of tensors that all iterations of a loop access."""
     loops = collect(loop, tirx.For)
     inside = {x.loop_var for x in loops} | {x.var for x in collect(loop, (tirx.Bind, tirx.Let))}
@@ -193,7 +193,12 @@ def _tiles(loop: Stmt) -> Iterator[_Tile]:
 def _range(index: Expr, loops: Sequence[Stmt], inside: set[Var]) -> tuple[Expr, int, int] | None:
     """Return the start of an index, and the range that loops add."""
     form = linear_form(index, [x.loop_var for x in loops])
-    if form is None or inside.intersection(collect(form.rest, tirx.Var)) or collect(form.rest, ir.TensorLoad):
+    if (
+        nodes.dtype_of(index) not in ("int32", "int64")
+        or form is None
+        or inside.intersection(collect(form.rest, tirx.Var))
+        or collect(form.rest, ir.TensorLoad)
+    ):
         return None
     ends = list(ends_of(form.steps, loops))
     if None in ends:
@@ -201,13 +206,15 @@ def _range(index: Expr, loops: Sequence[Stmt], inside: set[Var]) -> tuple[Expr, 
     return form.rest, sum(e[0] for e in ends if e), sum(e[1] for e in ends if e)
 
 
-def _united(boxes: Sequence[tuple[BufferVar, list[tuple[Expr, int, int]]]], writes: bool) -> _Tile | None:
+def _united(boxes: Sequence[tuple[BufferVar, list[tuple[Expr, int, int]]]], writes: bool) -> _TensorTile | None:
     """Return the box around boxes of one tensor, of which two axes vary at most."""
     buffer, first = boxes[0]
     corner, sizes = [], []
     for axis, (start, low, high) in enumerate(first):
         least, most = low, high
         for _, box in boxes[1:]:
+            if nodes.dtype_of(box[axis][0]) != nodes.dtype_of(start):
+                return None
             apart = nodes.as_int(Analyzer().simplify(box[axis][0] - start))
             if not isinstance(apart, int):
                 return None
@@ -216,10 +223,10 @@ def _united(boxes: Sequence[tuple[BufferVar, list[tuple[Expr, int, int]]]], writ
         sizes.append(most - least + 1)
     if not sizes or any(n > 1 for n in sizes[:-2]):
         return None
-    return _Tile(buffer, tuple(corner), sizes[-2] if len(sizes) > 1 else 1, sizes[-1], writes)
+    return _TensorTile(buffer, tuple(corner), sizes[-2] if len(sizes) > 1 else 1, sizes[-1], writes)
 
 
-def _known(tile: _Tile, parts: Sequence[Stmt], values: dict[Var, Expr]) -> _Tile | None:
+def _known(tile: _TensorTile, parts: Sequence[Stmt], values: dict[Var, Expr]) -> _TensorTile | None:
     """Return a tile by names that are known where a block begins, else ``None``.
 
     Parameters
@@ -239,4 +246,4 @@ def _known(tile: _Tile, parts: Sequence[Stmt], values: dict[Var, Expr]) -> _Tile
     names = {x.var if isinstance(x, tirx.Bind) else x.buffer for x in own}
     if tile.buffer in names or any(v in names for i in corner for v in collect(i, tirx.Var)):
         return None
-    return _Tile(tile.buffer, corner, tile.rows, tile.columns, tile.writes)
+    return _TensorTile(tile.buffer, corner, tile.rows, tile.columns, tile.writes)

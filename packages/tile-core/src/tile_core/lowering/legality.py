@@ -217,6 +217,8 @@ class Legality:
         return tuple(_stated(asked.dtypes, operand, f"the type of {operand}", name) for operand in self.operands)
 
     def _check_dtypes(self, asked: Asked, name: str) -> list[str]:
+        if not self.dtypes and self.operands and not any(atom.dtypes for atom in self.atoms):
+            return ["the target has no such instruction for any types"]
         if not self.dtypes or self._combination(asked, name) in self.dtypes:
             return []
         return [no_instruction(self.operands, self.dtypes, self._combination(asked, name))]

@@ -39,7 +39,7 @@ class PackedGemmScaled(Variant):
     name = "cpu.gemm_scaled.packed"
     op = "gemm_scaled"
     priority = 10
-    legality = Legality(scopes=dict.fromkeys(_ROLES, HELD))
+    legality = Legality(scopes=dict.fromkeys("ABC", HELD))
 
     def __init__(self, isa: Isa) -> None:
         self.isa = isa

@@ -60,7 +60,7 @@ class LaneScan(Variant):
     def lower(self, call: DecodedCall, ctx: Context) -> Stmt:
         """Scan vector by vector, then the elements that are left."""
         src, dst = call.args
-        row = _Row(call, self.lanes(src, dst))
+        row = _ScannedRow(call, self.lanes(src, dst))
         outer = [d for d, e in enumerate(src.extents[:-1]) if e != 1]
         return nodes.nest(
             [src.extents[d] for d in outer] or [1],
@@ -70,7 +70,7 @@ class LaneScan(Variant):
         )
 
 
-class _Row:
+class _ScannedRow:
     def __init__(self, call: DecodedCall, lanes: int) -> None:
         self.src, self.dst = call.args
         self.lanes = lanes
