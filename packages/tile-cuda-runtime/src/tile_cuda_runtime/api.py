@@ -343,7 +343,9 @@ def open_driver() -> Driver:
     try:
         from cuda.bindings import driver as bound
     except ImportError as error:
-        raise DriverUnusable(f'cuda-python cannot be imported ({error}): pip install "cuda-python>=13,<14"') from error
+        raise DriverUnusable(
+            f'cuda-bindings cannot be imported ({error}): pip install "cuda-bindings>=13,<14"'
+        ) from error
     try:
         (code,) = bound.cuInit(0)
     except Exception as error:  # whatever the search for a library ends with

@@ -100,7 +100,7 @@ class DriverAdapter(TextAdapter):
         if not runs_on(built.arch or self.arch, device.compute):
             return "device {} ({}) has sm_{}{}".format(device.ordinal, device.name, *device.compute)
         arch = arch_of(self.arch, device)
-        if builder(KIND) is None and not serves(built.arch, arch):
+        if not serves(built.arch, arch) and builder(KIND) is None:
             return f"its binary is for {built.arch}, and tile-cuda is not installed to compile it for {arch}"
         return ""
 

@@ -170,18 +170,14 @@ class Launcher:
 
     def _load(self, arch: str) -> object:
         """Load the code for an architecture; it stays loaded, since a graph may hold it."""
-        own = self._built if self._built is not None and serves(self._built.arch, arch) else None
-        if own is None:
-            code = self._compiled(arch)
-        else:
-            code = own.data
+        code = self._built.data if self._built is not None and serves(self._built.arch, arch) else self._compiled(arch)
         try:
             return self._driver.load(code)
         except Failed as error:
             if error.code not in _REFUSED_CODE:
                 raise
             found = builder(KIND)
-            compiler = "the compiler of its author" if found is None else f"NVRTC {found.version()}"
+            compiler = "the compiler that built it" if found is None else f"NVRTC {found.version()}"
             raise DriverTooOld(
                 kernel=self.facts.kernel, driver=self._driver.version(), compiler=compiler, reason=error.reason,
                 where=self.facts.where,
@@ -193,7 +189,7 @@ class Launcher:
         Raises
         ------
         NoNvrtc
-            The compiler is not installed.
+            The compiler is not installed, and the binary is for devices of another major version.
         """
         found = builder(KIND)
         if found is None:
@@ -202,7 +198,12 @@ class Launcher:
                 target=f"{KIND}:{arch}", reason=f"{reason}, and tile-cuda is not installed",
                 advice=f"build the kernel for {KIND}:{arch} beforehand, or install tile-cuda", where=self.facts.where,
             )  # fmt: skip
-        return found.code_of(self.kernel, arch)
+        try:
+            return found.code_of(self.kernel, arch)
+        except NoNvrtc:
+            if self._built is None or not code_runs_on(self._built.arch, arch):
+                raise
+            return self._built.data
 
 
 def check_device(facts: LaunchFacts, arch: str, device: Device) -> None:

@@ -67,5 +67,5 @@ def test_text_alone_is_refused():
 def test_a_driver_that_is_too_old():
     driver = FakeDriver(fail={"load": 222})
     text = KernelText(SCALE, facts(), None, Built("cuda", "cubin", b"mine", "sm_90a"))
-    with pytest.raises(DriverTooOld, match="does not load code that the compiler of its author makes"):
+    with pytest.raises(DriverTooOld, match="does not load code that the compiler that built it makes"):
         DriverAdapter(record_of("sm_90a"), lambda: driver).load(text)

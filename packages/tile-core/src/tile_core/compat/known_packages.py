@@ -48,14 +48,6 @@ NAMES = {
 # Distribution -> backend name, which is the name of its entry point.
 BACKENDS = {distribution: kind for kind, distribution in KINDS.items()}
 
-#: Import names of all packages of the repository.
-PACKAGES = frozenset(
-    name.replace("-", "_")
-    for name in (
-        *("tile-core", "tile-jax", "tile-runtime", "tile-tilelang", "tile-torch"), *KINDS.values(), *RUNTIMES.values()
-    )
-)  # fmt: skip
-
 
 def distribution_of(name: str) -> str | None:
     """The distribution known to provide ``T.<name>``, if any."""

@@ -1,8 +1,8 @@
 """Boxes of a tensor: the tiles of bulk copies and their layouts in shared memory.
 
-The tensor is known to the copy engine by a tensor map (`tile_cuda.tensor_map`), a constant of the launch. What it
-copies is a box, and a *panel* of the tile in shared memory: rows of at most the bytes over which chunks are permuted,
-one row after another. A tile with longer rows takes several boxes.
+The copy engine knows the tensor by a tensor map (`tile_cuda_runtime.tensor_map`), a constant of the launch. It copies a
+box, which is a *panel* of the tile in shared memory: rows of at most the bytes over which chunks are permuted, one row
+after another. A tile with longer rows takes several boxes.
 
 PTX ISA, "cp.async.bulk.tensor" and "Tensors"; CUDA Driver API, ``cuTensorMapEncodeTiled``.
 """

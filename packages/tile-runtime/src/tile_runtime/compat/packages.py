@@ -18,8 +18,11 @@ RUNTIMES = {"emulator": "tile-emulator"}
 #: Import names of all packages of the repository.
 PACKAGES = frozenset(
     name.replace("-", "_")
-    for name in ("tile-core", "tile-runtime", "tile-tilelang", "tile-torch", *KINDS.values(), *RUNTIMES.values())
-) | {"tile_cuda_runtime"}
+    for name in (
+        *("tile-core", "tile-jax", "tile-runtime", "tile-tilelang", "tile-torch"), *KINDS.values(), *RUNTIMES.values(),
+        *_REQUIRED.values(),
+    )
+)  # fmt: skip
 
 
 def folders_of(distribution: str) -> str:
