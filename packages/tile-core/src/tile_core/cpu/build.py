@@ -38,7 +38,7 @@ EFFORTS = ((8_000, 0), (2_000, 1))
 #: LLVM 22 ends the process when it selects instructions for comparisons and choices of what this returns. Its passes
 #: make such vectors of single numbers: only the text of the module shows them.
 _FATAL = "@llvm.canonicalize.v2f32("
-#: What TVM reports of a module that LLVM's passes made invalid. They do where 32 numbers are loaded that two vectors of
+#: TVM's message about a module that LLVM's passes made invalid. They do where 32 values are loaded that two vectors of
 #: conversions stored, the second half first; without optimisation the module stays valid.
 _REFUSED = "LLVM module verification failed"
 #: Forms that LLVM 22 compiles wrongly or fails on, and the instructions without which it does not: see isa.py.
@@ -102,7 +102,7 @@ def _built(func: Expr, isa: Isa, canonicalize: bool, steps: list[tuple[str, floa
     try:
         return _compiled(func, {**isa.target(), **effort}, isa, canonicalize, steps, plain)
     except InternalError as error:
-        if effort or _REFUSED not in str(error.facts["detail"]):
+        if effort.get("opt-level") == 0 or _REFUSED not in str(error.facts["detail"]):
             raise
         return _compiled(func, {**isa.target(), "opt-level": 0}, isa, canonicalize, steps, plain)
 

@@ -1,10 +1,9 @@
 """Fuse loops over the same elements, so that tiles are used from registers or L1.
 
 Each op and each ``T.Parallel`` of a program is a loop over a whole tile. A row of a norm is written and read again by
-one loop after the other, from a cache that it may fill. Iterations of a parallel loop may run in any order: those that
-produce the elements of another loop's iteration can run right before it, one for each, or as many as a step of a
-reduction takes; those that use its elements right after it. Which they are follows from the indices of all accesses to
-memory that one of both loops writes.
+one loop after the other, from a cache that it may fill. Iterations of a parallel loop may run in any order: the
+producers of an iteration's elements can run right before it, one for each iteration, or a whole step of a reduction; the
+users of its elements right after it. The indices of all accesses to memory that one of both loops writes show the pairs.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tile_core.analysis.affine import linear_form
 from tile_core.analysis.analyzer import Analyzer
+from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.cpu.vectorize import has_vector_form, lanes_of
@@ -52,6 +52,10 @@ _VALUES = (
 )
 
 
+#: Statements between a loop and the user of its elements, at most.
+_MOST_BETWEEN = 32
+
+
 def fuse_loops(body: Stmt, vector_bits: int) -> Stmt:
     """Return the body with parallel loops fused into the later loops that use their elements.
 
@@ -79,6 +83,8 @@ class _FuseLoops(StmtRewriter):
     def __init__(self, roots: Mapping[BufferVar, BufferVar], vector_bits: int) -> None:
         self.roots = roots
         self.vector_bits = vector_bits
+        #: Statements, whose identities stay their own, and their accesses; ``None`` for more than stores of values.
+        self.accesses: dict[int, tuple[Stmt, list[_LoopAccess] | None]] = {}
 
     def visit_SeqStmt(self, s: Stmt) -> Stmt:
         rest = list(statements(s))
@@ -98,17 +104,25 @@ class _FuseLoops(StmtRewriter):
     def user(self, rest: Sequence[Stmt], at: int) -> tuple[int, list[Stmt]] | None:
         """Return the index of the first user of a loop's elements, and the fused statements."""
         first = rest[at]
-        if not _is_loop(first) or not is_plain(first):
+        mine = self.accessed(first) if _is_loop(first) else None
+        if mine is None:
             return None
-        mine = _accesses(first)
-        for index in range(at + 1, len(rest)):
-            if not is_plain(rest[index]):
+        for index in range(at + 1, min(len(rest), at + 1 + _MOST_BETWEEN)):
+            others = self.accessed(rest[index])
+            if others is None:
                 return None
-            pairs = self.conflicts(mine, _accesses(rest[index]))
+            pairs = self.conflicts(mine, others)
             if pairs:
                 fused = None if pairs[0] is None else self.fused(first, rest[index], pairs)
                 return None if fused is None else (index, fused)
         return None
+
+    def accessed(self, s: Stmt) -> list[_LoopAccess] | None:
+        """Return the accesses of a statement that only computes and stores values."""
+        key = identity(s)
+        if key not in self.accesses:
+            self.accesses[key] = s, _accesses(s) if is_plain(s) else None
+        return self.accesses[key][1]
 
     def conflicts(
         self, mine: Sequence[_LoopAccess], others: Sequence[_LoopAccess]
@@ -139,7 +153,7 @@ class _FuseLoops(StmtRewriter):
         widths = {_width(first, second, pair) for pair in pairs if pair is not None}
         width = widths.pop() if len(widths) == 1 else None
         trips, count = int(nodes.as_int(second.extent)), int(nodes.as_int(first.extent))
-        least = count // 2 + 1 if collect(first.body, tirx.For) else 1  # what is left of rows is written again
+        least = count // 2 + 1 if collect(first.body, tirx.For) else 1  # the other rows become a loop of their own
         if width is None or not least <= trips * width <= count:
             return None
         fused = self.one_by_one(first, second) if width == 1 else self.in_steps(first, second, width)

@@ -1,8 +1,9 @@
 """The block product of narrow floats with scales for blocks of K.
 
-The kernels of ``T.gemm`` multiply elements as bfloat16, by dot products, or as float32. Both hold them exactly, also
-times a scale of ``float8_e4m3fn``: one product multiplies all of K. Scales that are powers of two may leave the range
-of both types. With these each block of K is a product, whose results are scaled while they are added to C.
+The kernels of ``T.gemm`` multiply elements as bfloat16, by dot products, or as float32. Both types hold the elements
+and their products with a scale of ``float8_e4m3fn`` exactly: one product multiplies all of K. Scales that are powers of
+two may leave the range of both types. With these each block of K is a product, whose results are scaled while they are
+added to C.
 """
 
 from __future__ import annotations

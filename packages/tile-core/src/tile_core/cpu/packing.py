@@ -93,7 +93,7 @@ def converted_read(tile: Tile2D, i: Expr, j: Expr, dtype: str) -> Expr:
 def bfloat16_codes(tile: Tile2D, rows: int, cols: int, isa: Isa, name: str) -> tuple[list[Stmt], Tile2D]:
     """Copy a matrix with a ``load`` of float32 into a panel of codes of bfloat16.
 
-    Elements are numbers that bfloat16 has.
+    Elements are values of bfloat16.
 
     Returns
     -------

@@ -3,7 +3,8 @@
 A block loads its tiles, computes, and stores: a processor waits for memory at both ends and leaves it idle between. Its
 own prefetcher sees an access too late, since it begins anew at each page. So the loops of a block fetch the lines that
 the next block loads, and make the lines their own that the block stores later. The same holds for the rows of a block
-which a loop takes one after the other. All are lines of the tensors: after the last block or row follows itself.
+which a loop takes one after the other. The last block or row prefetches its own lines again: no address is outside of a
+tensor.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from tile_core.records import dataclass
 __all__ = ["prefetch_tiles"]
 
 _LINE = 64
-#: Bytes of a tile: fewer are one or two lines, more do not stay in L2 beside what a block uses.
+#: Bytes of a tile: fewer are one or two lines, more do not stay in L2 beside a block's scratch.
 _LEAST, _MOST = 512, 1 << 17
-#: Bytes of a tile that goes into L1; larger ones would replace what the block computes with.
+#: Bytes of a tile that goes into L1; larger ones would replace the block's scratch.
 _NEAR = 4096
 #: Elements of a loop with prefetches, at least.
 _WORK = 512

@@ -145,7 +145,7 @@ def pack_strip(
     buffer
         The panel: word ``p`` of column ``j`` at ``p * stride + j``.
     stride
-        As many words as the strip has columns if not given.
+        The number of the strip's columns if not given.
     count, size
         Adjacent strips, and the words of each in the panel. A word of all of them is packed before the next: their rows
         are long runs of memory.

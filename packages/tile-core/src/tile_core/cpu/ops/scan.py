@@ -1,7 +1,7 @@
 """``cpu.scan.lanes``: scans of a vector at a time.
 
-A vector is scanned in as many steps as it has powers of two of lanes, each with the lanes moved by one of these (Kogge
-and Stone, 1973). What came before it is combined with all of its lanes at once.
+A vector of 2^n lanes is scanned in n steps, each with the lanes moved by a power of two (Kogge and Stone, 1973). The
+last lane of the vector before it is combined with all of its lanes at once.
 """
 
 from __future__ import annotations
