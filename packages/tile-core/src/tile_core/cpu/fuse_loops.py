@@ -2,8 +2,9 @@
 
 Each op and each ``T.Parallel`` of a program is a loop over a whole tile. A row of a norm is written and read again by
 one loop after the other, from a cache that it may fill. Iterations of a parallel loop may run in any order: the
-producers of an iteration's elements can run right before it, one for each iteration, or a whole step of a reduction; the
-users of its elements right after it. The indices of all accesses to memory that one of both loops writes show the pairs.
+producers of an iteration's elements can run right before it, one for each iteration, or a whole step of a reduction;
+the users of its elements right after it. The indices of all accesses to memory that one of both loops writes show the
+pairs.
 """
 
 from __future__ import annotations
