@@ -1,309 +1,289 @@
 """Functions in CUDA's C++, executed while tracing, so that they run on every target.
 
 The subset: templates over types and integers, addresses and their casts, variables and arrays, arithmetic of integers
-of up to 32 bits, loops from one known number to another, calls, and `tile_tilelang.cxx_asm`. A statement becomes one
-of Python, whose operators are those of `tile_tilelang.cxx_values`.
+of up to 32 bits, loops between known integers, calls, and `tile_tilelang.cxx_asm`.
 """
 
 from __future__ import annotations
 
 import re
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tile_core.dtypes import DTYPES
 from tile_core.records import dataclass
-from tile_tilelang.cxx_asm import FUNCTIONS, execute
-from tile_tilelang.cxx_values import TYPES, Element, Memory, Operand, Outside, Pointer, Typed
+from tile_tilelang.cxx_asm import execute
+from tile_tilelang.cxx_expressions import QUALIFIERS, TOKEN, Names, evaluated, group, kind_of, leading_type, split
+from tile_tilelang.cxx_values import TYPES, Element, Memory, Operand, Outside, Pointer, Typed, common_type, computed
 
-_TOKEN = re.compile(
-    r'"(?:\\.|[^"\\])*"|0[xX][\da-fA-F]+[uU]?|\d\w*|\w+|\+\+|&&|\|\||->|::|<<=|>>=|[-+*/%&|^=!<>]=|<<|>>|\S'
+_ITERATIONS = 1 << 16
+_STATEMENTS = frozenset(
+    "if else while do switch case return break continue goto struct class union enum typedef using auto".split()
 )
-_QUALIFIERS = frozenset(
-    "const constexpr static volatile inline __forceinline__ __restrict__ __device__ typename".split()
-)
-#: Operators whose precedence is the same in Python; in front of an operand, ``*`` and ``&`` are functions of addresses.
-_OPERATORS = {s: s for s in "+ - * % & | ^ << >> ( ) [ ] ,".split()} | {"/": "//"}
-_CLOSES = {"(": ")", "{": "}", "<": ">", "[": "]"}
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a function or template; ``default`` is a text."""
+    """A parameter of a function or template; its type and default are tokens."""
 
     name: str
-    type: str
-    is_address: bool
-    default: str
+    type: tuple[str, ...]
+    default: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function, with its body in Python."""
+    """A function, with the tokens of its body and the functions in front of it."""
 
+    name: str
     template: tuple[Parameter, ...]
     parameters: tuple[Parameter, ...]
-    body: str
+    body: tuple[str, ...]
+    known: Mapping[str, Function]
 
 
 def call(source: str, name: str, arguments: Sequence[Any]) -> None:
-    """Call a function of a text with places of elements, and integers.
+    """Call a function of a text with addresses of elements, and integers.
 
     Raises
     ------
     Outside
         Its text has a construct that is not in the subset.
     """
-    given = [_argument(a) for a in arguments]
-    try:
-        _execute(functions(source), name, given, [])
-    except (SyntaxError, NameError, TypeError, AttributeError, IndexError, ValueError, KeyError) as error:
-        raise Outside(f"a construct that is not understood ({error})") from error
+    known = functions(source)
+    if name not in known:
+        raise Outside(f"no function {name}")
+    _call(known[name], [_argument(a) for a in arguments], [], Names(TYPES, {}, ChainMap()))
 
 
 def _argument(given: Any) -> Operand:
     if not hasattr(given, "buffer"):
+        if isinstance(given, bool) or not -(1 << 31) <= given < 1 << 31:
+            raise Outside(f"the argument {given}, which is not an integer of up to 32 bits")
         return Typed("int32", given)
     dtype = str(given.buffer.dtype)
+    if dtype == "bool" or DTYPES[dtype].bits % 8:
+        raise Outside(f"elements of type {dtype}")
     return Pointer(Memory(dtype, start=given), 0, dtype)
 
 
 def names(source: str) -> list[str]:
     """Return the names of the functions of a text."""
-    return re.findall(r"__device__\s+(?:inline\s+|static\s+|__forceinline__\s+)*\w+\s+(\w+)\s*\(", source)
+    return re.findall(r"__device__[\w\s]*?\b(\w+)\s*\(", source)
 
 
 def functions(source: str) -> dict[str, Function]:
     """Return the functions of a text by name."""
-    code = re.sub(r"//[^\n]*|/\*.*?\*/|^\s*#pragma[^\n]*", "", source, flags=re.S | re.M)
-    tokens, found, at = _TOKEN.findall(code), {}, 0
+    tokens, at = TOKEN.findall(_without_comments(source)), 0
+    found: dict[str, Function] = {}
     while at < len(tokens):
         template: tuple[Parameter, ...] = ()
         if tokens[at] == "template":
-            at, inside = _group(tokens, at + 1)
-            template = _parameters(inside)
-        opened = tokens.index("(", at)
-        behind, inside = _group(tokens, opened)
-        at, body = _group(tokens, behind)
-        text = "\n".join(_statements(body, " ", frozenset())) or " pass"
-        found[tokens[opened - 1]] = Function(template, _parameters(inside), f"if True:\n{text}")
+            at, inside = group(tokens, at + 1)
+            template = tuple(_parameter(p) for p in split(inside, ",") if p)
+        opened = next((k for k in range(at, len(tokens)) if not re.match(r"\w", tokens[k])), len(tokens))
+        head = [t for t in tokens[at:opened] if t not in QUALIFIERS]
+        if tokens[opened : opened + 1] != ["("] or len(head) < 2 or not _STATEMENTS.isdisjoint(head):
+            raise Outside(f"{' '.join(tokens[at : opened + 1])}, which does not begin a function")
+        behind, inside = group(tokens, opened)
+        if tokens[behind : behind + 1] != ["{"]:
+            raise Outside(f"the declaration of {head[-1]} without a body")
+        at, body = group(tokens, behind)
+        if head[-1] in found:
+            raise Outside(f"a second function {head[-1]}")
+        parameters = tuple(_parameter(p) for p in split(inside, ",") if p)
+        found[head[-1]] = Function(head[-1], template, parameters, tuple(body), dict(found))
     return found
 
 
-def _execute(known: Mapping[str, Function], name: str, given: Sequence[Operand], types: Sequence[Any]) -> None:
-    function, scope = known[name], _scope(known)
-    for parameter, value in zip(function.template, [*types, *[None] * len(function.template)], strict=False):
-        scope[parameter.name] = value if value is not None else _evaluated(parameter.default, scope)
-    if len(given) > len(function.parameters):
-        raise Outside(f"{len(given)} arguments of {name}")
-    for position, parameter in enumerate(function.parameters):
-        value = given[position] if position < len(given) else _evaluated(parameter.default, scope)
-        if isinstance(value, Element):
-            value = value.read()
-        if value is None or parameter.is_address != isinstance(value, Pointer):
-            raise Outside(f"the argument {parameter.name} of {name}, which is missing or of another type")
-        if isinstance(value, Pointer) and scope.get(parameter.type) is None:
-            scope[parameter.type] = value.dtype
-        if isinstance(value, Pointer) and scope[parameter.type] != value.dtype:
-            raise Outside(f"the argument {parameter.name} of {name}, which is of type {value.dtype}")
-        scope[parameter.name] = _made(scope[parameter.type], value)
-    exec(function.body, scope)
+def _without_comments(source: str) -> str:
+    """Return a text without comments, ``#include`` and ``#pragma``."""
+    joined = source.replace("\\\n", "")
+    code = re.sub(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', lambda m: m[1] or " ", joined, flags=re.S)
+    for line in re.findall(r"^\s*#[^\n]*", code, flags=re.M):
+        if not re.match(r"\s*#\s*(include|pragma)\b", line):
+            raise Outside(f"the line {line.strip()}")
+    return re.sub(r"^\s*#[^\n]*", "", code, flags=re.M)
 
 
-def _scope(known: Mapping[str, Function]) -> dict[str, Any]:
-    """Return the names that a translated body uses."""
-
-    def caller(name: str) -> Any:
-        return lambda *types: lambda *given: _execute(known, name, given, types)
-
-    def meaning(function: Any) -> Any:
-        return lambda: lambda *given: function(*(g.read().to("uint32") for g in given))
-
-    def cast(dtype: str, stars: str) -> _Prefix:
-        return _Prefix(lambda x: Pointer(x.memory, x.at, dtype) if stars else x.read().to(dtype))
-
-    return {
-        "__builtins__": {}, **TYPES, "true": Typed("int32", 1), "false": Typed("int32", 0),
-        "_array": lambda dtype, count: Pointer(Memory(dtype, count.read().known()), 0, dtype),
-        "_as": cast, "_asm": execute, "_n": _number,
-        "_at": _Prefix(Element), "_ref": _Prefix(lambda element: element.address),
-        "_if": lambda c, a, b: a if c.read().known() else b,
-        "_range": lambda a, b: (Typed("int32", k) for k in range(a.read().known(), b.read().known())),
-        "_set": lambda to, value: to.write(value.read()), "_var": _made,
-        **{n: meaning(f) for n, f in FUNCTIONS.items()}, **{n: caller(n) for n in known},
-    }  # fmt: skip
+def _parameter(tokens: Sequence[str]) -> Parameter:
+    declared, *default = split([t for t in tokens if t not in QUALIFIERS], "=", 2)
+    if len(declared) < 2 or not re.fullmatch(r"[A-Za-z_]\w*", declared[-1]) or "&" in declared:
+        raise Outside(f"the parameter {' '.join(declared)}")
+    return Parameter(declared[-1], tuple(declared[:-1]), tuple(default[0]) if default else ())
 
 
-class _Prefix:
-    """An operator in front of an operand, ``p ** x``; also a function, ``p(x)``."""
+def _call(function: Function, given: Sequence[Operand], template: Sequence[Sequence[str]], outer: Names) -> None:
+    """Call a function; arguments of its template are expressions with the names of the caller."""
+    types, free, name = dict(TYPES), set(), function.name
+    inside = Names(types, function.known, ChainMap())
+    if len(given) > len(function.parameters) or len(template) > len(function.template):
+        raise Outside(f"{len(given)} arguments of {name}, and {len(template)} of its template")
+    for k, parameter in enumerate(function.template):
+        tokens, where = (template[k], outer) if k < len(template) else (parameter.default, inside)
+        is_type = parameter.type in (("typename",), ("class",))
+        if tokens and is_type:
+            types[parameter.name], is_address = kind_of(tokens, where.types)
+            if is_address:
+                raise Outside(f"the type {' '.join(tokens)} as an argument of a template")
+        elif is_type:
+            free.add(parameter.name)
+            types.pop(parameter.name, None)
+        elif not tokens:
+            raise Outside(f"the argument {parameter.name} of the template of {name}, which is missing")
+        else:
+            value, is_bool = evaluated(tokens, where).read(), parameter.type == ("bool",)
+            truth = Typed("int32", int(value.known() != 0))
+            inside.declare(parameter.name, truth if is_bool else value.to(kind_of(parameter.type, types)[0]))
+    for k, parameter in enumerate(function.parameters):
+        if k >= len(given) and not parameter.default:
+            raise Outside(f"the argument {parameter.name} of {name}, which is missing")
+        argument = given[k] if k < len(given) else evaluated(parameter.default, inside)
+        if parameter.type[0] in free and parameter.type[1:] == ("*",) and isinstance(argument, Pointer):
+            types.setdefault(parameter.type[0], argument.dtype)
+        inside.declare(parameter.name, _variable(parameter.type, argument, inside, f"the argument {parameter.name}"))
+    _statements(list(function.body), inside)
 
-    def __init__(self, function: Any) -> None:
-        self.function = function
 
-    def __pow__(self, operand: Any) -> Any:
-        return self.function(operand)
-
-    __call__ = __pow__
-
-
-def _number(text: str) -> Typed:
-    number = int(text.rstrip("uU"), 0)
-    return Typed("uint32" if text[-1] in "uU" or number >> 31 else "int32", number)
-
-
-def _made(dtype: str, value: Any = None) -> Operand:
-    """Return a new variable; an address is its own."""
-    if isinstance(value, Pointer):
+def _variable(kind: Sequence[str], value: Operand | None, known: Names, what: str) -> Operand:
+    """Return a new variable of a type; an address is its own."""
+    dtype, is_address = kind_of(kind, known.types)
+    if is_address:
+        if not isinstance(value, Pointer) or value.dtype != dtype:
+            found = f"is of type {value.dtype}" if isinstance(value, Pointer) else "is not an address"
+            raise Outside(f"{what}, which {found}, for {' '.join(kind)}")
         return value
+    if isinstance(value, Pointer):
+        raise Outside(f"{what}, which is an address, for {' '.join(kind)}")
     element = Element(Pointer(Memory(dtype), 0, dtype))
     if value is not None:
         element.write(value.read())
     return element
 
 
-def _evaluated(text: str, scope: dict[str, Any]) -> Any:
-    return eval(text, scope) if text else None
-
-
-def _group(tokens: Sequence[str], at: int) -> tuple[int, list[str]]:
-    """Return the index behind a bracketed part, and the tokens inside."""
-    opens, closes, depth = tokens[at], _CLOSES[tokens[at]], 0
-    for end in range(at, len(tokens)):
-        depth += (tokens[end] == opens) - (tokens[end] == closes)
-        if not depth:
-            return end + 1, list(tokens[at + 1 : end])
-    raise Outside("a bracket that is not closed")
-
-
-def _split(tokens: Sequence[str], sign: str) -> list[list[str]]:
-    """Return the parts between signs that are not in brackets."""
-    parts: list[list[str]] = [[]]
-    depth = 0
-    for token in tokens:
-        depth += (token in "([{") - (token in ")]}")
-        if token == sign and not depth:
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    return parts
-
-
-def _assigned(tokens: Sequence[str]) -> tuple[list[str], str]:
-    """Return the target of an assignment, and its value in Python, which may be empty."""
-    target, *values = _split(tokens, "=")
-    if len(values) > 1:
-        raise Outside("an assignment inside of another one")
-    return target, _python(values[0]) if values else ""
-
-
-def _parameters(tokens: Sequence[str]) -> tuple[Parameter, ...]:
-    found = []
-    for part in filter(None, _split(tokens, ",")):
-        declared, default = _assigned(part)
-        *kinds, name = [t for t in declared if t not in _QUALIFIERS]
-        found.append(Parameter(name, kinds[0] if kinds else "", "*" in kinds, default))
-    return tuple(found)
-
-
-def _statements(tokens: Sequence[str], indent: str, outer: frozenset[str]) -> list[str]:
-    """Return the lines of a body, which may not declare the names ``outer`` again."""
-    lines: list[str] = []
-    at, known = 0, outer
+def _statements(tokens: Sequence[str], known: Names) -> None:
+    """Execute the statements of a body."""
+    at = 0
     while at < len(tokens):
-        if tokens[at] == "{":
-            at, inside = _group(tokens, at)
-            lines += _statements(inside, indent, known)
-        elif tokens[at] == "for":
-            at, header = _group(tokens, at + 1)
-            at, inside = _group(tokens, at) if tokens[at] == "{" else _until(tokens, at)
-            lines += [f"{indent}{_loop(header)}", *(_statements(inside, f"{indent} ", known) or [f"{indent} pass"])]
-        else:
-            at, inside = _until(tokens, at)
-            simple = _simple(inside[:-1])
-            made = {line.partition(" = ")[0] for line in simple if re.match(r"\w+ = _(var|array)\(", line)}
-            if made & outer:
-                raise Outside(f"a second variable {min(made & outer)}")
-            known |= made
-            lines += [f"{indent}{line}" for line in simple]
-    return lines
+        end = _end(tokens, at)
+        _statement(tokens[at:end], known)
+        at = end
 
 
-def _until(tokens: Sequence[str], at: int) -> tuple[int, list[str]]:
-    end = list(tokens).index(";", at) + 1
-    return end, list(tokens[at:end])
+def _end(tokens: Sequence[str], at: int) -> int:
+    """Return the index behind a statement."""
+    if tokens[at : at + 1] == ["{"]:
+        return group(tokens, at)[0]
+    if tokens[at : at + 1] == ["for"]:
+        return _end(tokens, group(tokens, at + 1)[0])
+    if tokens[at : at + 1] and tokens[at] in _STATEMENTS:
+        raise Outside(f"the statement {tokens[at]}")
+    ends = [k for k in range(at, len(tokens)) if tokens[k] == ";"]
+    if not ends:
+        raise Outside(f"the statement {' '.join(tokens[at:])} without a semicolon")
+    return ends[0] + 1
 
 
-def _loop(header: Sequence[str]) -> str:
-    text = " ".join(header)
-    found = re.fullmatch(r"int (\w+) = ([^;]+) ; \1 < ([^;]+) ; (?:\+\+ \1|\1 \+\+)", text)
-    if found is None:
-        raise Outside(f"the loop for ({text})")
-    return f"for {found[1]} in _range({_python(found[2].split())}, {_python(found[3].split())}):"
+def _statement(tokens: Sequence[str], known: Names) -> None:
+    if tokens[0] == "{":
+        _statements(group(tokens, 0)[1], known.inner())
+        return
+    if tokens[0] == "for":
+        behind, head = group(tokens, 1)
+        _loop(head, tokens[behind:], known.inner())
+        return
+    tokens = tokens[:-1]
+    if tokens[:1] and tokens[0] in ("asm", "__asm__"):
+        _assembler(tokens, known)
+        return
+    plain = [t for t in tokens if t not in QUALIFIERS]
+    if "static" in tokens and "constexpr" not in tokens:
+        raise Outside("a static variable")
+    if count := leading_type(plain, known.types):
+        for declared in split(plain[count:], ","):
+            _declare(plain[:count], declared, known)
+    elif len(plain) > 1 and all(re.match(r"[A-Za-z_]", t) for t in plain[:2]):
+        raise Outside(f"the type {plain[0]}")
+    elif plain[:1] and plain[0] in known.functions:
+        _call_statement(plain, known)
+    elif plain:
+        _assign(plain, known)
 
 
-def _simple(tokens: list[str]) -> list[str]:
-    """Return the lines of a statement without others: a declaration, an assignment, a call."""
-    if tokens[:1] == ["asm"]:
-        _, inside = _group(tokens, tokens.index("("))
-        text, *operands = _split(inside, ":")
-        code = "".join(t[1:-1] for t in text).replace("\\n", ";").replace("\\t", " ")
-        given = [_python(o[1:]) for part in operands for o in _split(part, ",") if o]
-        return [f"_asm({code!r}, [{', '.join(given)}])"]
-    plain = [t for t in tokens if t not in _QUALIFIERS]
-    if (
-        len(plain) > 1
-        and re.match(r"[A-Za-z]", plain[0])
-        and re.match(r"[A-Za-z_]", plain[2 if plain[1] == "*" else 1])
-    ):
-        return [_declared(plain[0], one) for one in _split(plain[1:], ",")]
-    target, value = _assigned(plain)
-    return [f"_set({_python(target)}, {value})" if value else _python(target)]
+def _loop(head: Sequence[str], body: Sequence[str], known: Names) -> None:
+    """Execute a loop whose variable and bound are known."""
+    start, condition, step = (*split(head, ";"), [], [], [])[:3]
+    name = "".join(start[1:2])
+    is_counted = start[:1] == ["int"] and start[2:3] == ["="] and condition[:2] == [name, "<"]
+    if not is_counted or step not in (["++", name], [name, "++"]) or head.count(";") != 2:
+        raise Outside(f"the loop for ({' '.join(head)})")
+    counter = _variable(["int"], evaluated(start[3:], known), known, name)
+    known.declare(name, counter)
+    for _ in range(_ITERATIONS):
+        now, bound = counter.read(), evaluated(condition[2:], known).read()
+        common = common_type(now, bound)
+        if not (now.to(common).known() < bound.to(common).known()):
+            return
+        _statement(body, known.inner())
+        assert isinstance(counter, Element), "it was made"
+        counter.write(computed("add", counter.read(), Typed("int32", 1)))
+    raise Outside(f"a loop of more than {_ITERATIONS} iterations")
 
 
-def _declared(kind: str, tokens: list[str]) -> str:
-    name, value = _assigned(tokens[tokens[0] == "*" :])
-    if len(name) > 1:
-        return f"{name[0]} = _array({kind}, {_python(_group(name, 1)[1])})"
-    return f"{name[0]} = _var({kind}, {value or None})"
+def _declare(kind: Sequence[str], tokens: Sequence[str], known: Names) -> None:
+    """Add a variable or an array."""
+    target, *value = split(tokens, "=", 2)
+    stars, target = target[: target[:1] == ["*"]], target[target[:1] == ["*"] :]
+    text = f"the declaration {' '.join([*kind, *tokens])}"
+    if target[1:2] == ["["]:
+        behind, size = group(target, 1)
+        if behind < len(target) or value or stars:
+            raise Outside(text)
+        dtype, _ = kind_of(kind, known.types)
+        known.declare(target[0], Pointer(Memory(dtype, evaluated(size, known).read().known()), 0, dtype))
+    elif len(target) != 1:
+        raise Outside(text)
+    else:
+        found = evaluated(value[0], known) if value else None
+        known.declare(target[0], _variable([*kind, *stars], found, known, text))
 
 
-def _python(tokens: Sequence[str]) -> str:
-    """Return an expression in Python."""
-    if "?" in tokens:
-        condition, rest = _split(tokens, "?")
-        first, second = _split(rest, ":")
-        return f"_if({_python(condition)}, {_python(first)}, {_python(second)})"
-    text, at, operand = "", 0, False
-    while at < len(tokens):
-        token = tokens[at]
-        if token in ("reinterpret_cast", "static_cast"):
-            at, inside = _group(tokens, at + 1)
-            text += _type(inside)
-            continue
-        if token == "(" and not operand:
-            behind, inside = _group(tokens, at)
-            operated = re.match(r"\w|\(", "".join(tokens[behind : behind + 1]))  # as it is only behind a cast
-            if inside[-1:] == ["*"] or "".join(inside[-1:]) in TYPES or (len(inside) == 1 and operated):
-                at, text = behind, f"{text}{_type(inside)} ** "
-                continue
-        if tokens[at + 1 : at + 2] == ["<"]:  # a call of a template: comparisons are in the heads of loops alone
-            at, inside = _group(tokens, at + 1)
-            text += f"{token}({' '.join(inside)})"
-            continue
-        if token in ("*", "&") and not operand:
-            text += "_at ** " if token == "*" else "_ref ** "
-        elif token[0].isdigit():
-            text += f"_n({token!r})"
-        elif re.fullmatch(r"\w+", token):
-            text += f"{token}()" if token in FUNCTIONS else token
-        elif token in _OPERATORS:
-            text += _OPERATORS[token] if token in "()[]" else f" {_OPERATORS[token]} "
-        else:
-            raise Outside(f"the sign {token}")
-        operand, at = token in ")]" or token not in _OPERATORS, at + 1
-    return text
+def _call_statement(tokens: Sequence[str], known: Names) -> None:
+    at, template = group(tokens, 1) if tokens[1:2] == ["<"] else (1, [])
+    behind, inside = group(tokens, at)
+    if behind < len(tokens):
+        raise Outside(f"the statement {' '.join(tokens)}")
+    given = [evaluated(a, known) for a in split(inside, ",") if a]
+    function = known.functions[tokens[0]]
+    assert isinstance(function, Function), "the names of functions are of this module"
+    _call(function, given, [p for p in split(template, ",") if p], known)
 
 
-def _type(tokens: Sequence[str]) -> str:
-    """Return a cast to a type, or to an address of elements of it."""
-    name, *stars = [t for t in tokens if t not in _QUALIFIERS]
-    return f"_as({name}, {''.join(stars)!r})"
+def _assign(tokens: Sequence[str], known: Names) -> None:
+    target, *value = split(tokens, "=", 2)
+    to = evaluated(target, known)
+    if not value:
+        raise Outside(f"the statement {' '.join(tokens)}, which has no effect")
+    if not isinstance(to, Element):
+        raise Outside(f"an assignment to {' '.join(target)}, which is not a variable or an element")
+    to.write(evaluated(value[0], known).read())
+
+
+def _assembler(tokens: Sequence[str], known: Names) -> None:
+    """Execute a statement of the assembler."""
+    opened = 1 + (tokens[1:2] in (["volatile"], ["__volatile__"]))
+    behind, inside = group(tokens, opened)
+    text, *parts = split([s for t in inside for s in ([":", ":"] if t == "::" else [t])], ":")
+    if behind < len(tokens) or len(parts) > 3 or not all(t[0] == '"' for t in text):
+        raise Outside(f"the statement {' '.join(tokens[: opened + 1])} ...")
+    operands = []
+    for position, part in enumerate(parts[:2]):
+        for one in filter(None, split(part, ",")):
+            constraint = one[0].strip('"')
+            allowed = ("=r", "=&r", "+r", "+&r") if position == 0 else ("r", "n")
+            if constraint not in allowed or group(one, 1)[0] != len(one):
+                raise Outside(f"the operand {' '.join(one)} of an asm")
+            operands.append((constraint, evaluated(group(one, 1)[1], known)))
+    code = "".join(t[1:-1] for t in text).replace("\\n", ";").replace("\\t", " ")
+    execute(code, operands)

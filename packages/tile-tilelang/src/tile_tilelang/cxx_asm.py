@@ -6,20 +6,56 @@ import re
 from collections.abc import Callable, Sequence
 
 import tile_core.language as T
-from tile_tilelang.cxx_values import Element, Outside, Typed, computed
+from tile_core.dtypes import DTYPES
+from tile_tilelang.cxx_values import Element, Memory, Operand, Outside, Pointer, Typed, computed
 
 
-def execute(text: str, operands: Sequence[Element | Typed]) -> None:
-    """Execute instructions, whose ``%0`` is the first operand."""
+def execute(text: str, operands: Sequence[tuple[str, Operand]]) -> None:
+    """Execute instructions, whose ``%0`` is the first operand, given with its constraint.
+
+    Inputs are read before the first instruction, outputs are written behind the last one. A variable without a value
+    among the inputs is a register of the instructions.
+    """
+    registers, writable = [], []
+    for constraint, operand in operands:
+        register, has_value = Element(Pointer(Memory("uint32"), 0, "uint32")), False
+        if constraint[0] != "=" and (has_value := not (isinstance(operand, Element) and operand.is_unwritten())):
+            register.write(_word(operand.read(), constraint))
+        elif constraint[0] in "=+" and not isinstance(operand, Element):
+            raise Outside("an output of an asm that is not a variable or an element")
+        registers.append(register)
+        writable.append(constraint[0] in "=+" or not has_value)
     for one in filter(None, (part.strip() for part in re.split(r"[;\n]", text))):
-        name, _, rest = one.partition(" ")
-        to, *given = [
-            operands[int(part[1:])] if part[0] == "%" else Typed("uint32", int(part, 0))
-            for part in map(str.strip, rest.split(","))
-        ]  # fmt: skip
-        if name not in INSTRUCTIONS or not isinstance(to, Element):
+        name, *rest = one.split(None, 1)
+        parts = [p.strip() for p in "".join(rest).split(",")]
+        count, function = INSTRUCTIONS.get(name, (0, _constant))
+        to = re.fullmatch(r"%(\d+)", parts[0])
+        if len(parts) != count + 1 or to is None or int(to[1]) >= len(registers) or not writable[int(to[1])]:
             raise Outside(f"the instruction {one}")
-        to.write(INSTRUCTIONS[name](*(value.read().to("uint32") for value in given)))
+        registers[int(to[1])].write(function(*(_operand(p, registers, one) for p in parts[1:])))
+    for register, (constraint, operand) in zip(registers, operands, strict=True):
+        if isinstance(operand, Element) and constraint[0] in "=+":
+            if DTYPES[operand.address.dtype].bits != 32 or DTYPES[operand.address.dtype].is_float:
+                raise Outside(f"an output of an asm of type {operand.address.dtype}")
+            operand.write(register.read())
+
+
+def _word(value: Typed, constraint: str) -> Typed:
+    if DTYPES[value.dtype].bits != 32 or DTYPES[value.dtype].is_float:
+        raise Outside(f"an operand {constraint} of an asm of type {value.dtype}")
+    return value.to("uint32")
+
+
+def _operand(part: str, registers: Sequence[Element], instruction: str) -> Typed:
+    """Return an operand of an instruction: a register or an integer."""
+    if (at := re.fullmatch(r"%(\d+)", part)) and int(at[1]) < len(registers):
+        return registers[int(at[1])].read()
+    if (
+        re.fullmatch(r"(0[xX][\da-fA-F]+|0[bB][01]+|[1-9]\d*|0)U?", part)
+        and not (number := int(part.rstrip("U"), 0)) >> 32
+    ):
+        return _constant(number)
+    raise Outside(f"the operand {part} of the instruction {instruction}")
 
 
 def _constant(number: int) -> Typed:
@@ -88,11 +124,12 @@ def _plain(name: str) -> Callable[..., Typed]:
     return lambda a, b: computed(name, a, b)
 
 
-#: Instruction -> its meaning, of words.
-INSTRUCTIONS: dict[str, Callable[..., Typed]] = {
-    "mov.b32": lambda a: a, "and.b32": _plain("and_"), "or.b32": _plain("or_"), "xor.b32": _plain("xor"),
-    "shl.b32": _plain("lshift"), "shr.b32": _plain("rshift"), "lop3.b32": _selected, "prmt.b32": _permuted,
-    "sub.f16x2": _by_lane(16, _difference), "mul.bf16x2": _by_lane(16, _product),
+#: Instruction -> the number of its inputs, and its meaning, of words.
+INSTRUCTIONS: dict[str, tuple[int, Callable[..., Typed]]] = {
+    "mov.b32": (1, lambda a: a), "and.b32": (2, _plain("and_")), "or.b32": (2, _plain("or_")),
+    "xor.b32": (2, _plain("xor")), "shl.b32": (2, _plain("lshift")), "shr.b32": (2, _plain("rshift")),
+    "lop3.b32": (4, _selected), "prmt.b32": (3, _permuted), "sub.f16x2": (2, _by_lane(16, _difference)),
+    "mul.bf16x2": (2, _by_lane(16, _product)),
 }  # fmt: skip
 #: Function of CUDA -> its meaning, of words.
 FUNCTIONS = {f"__v{name}4": _by_lane(8, lambda a, b, n=name: computed(n, a, b).to("uint8")) for name in ("add", "sub")}

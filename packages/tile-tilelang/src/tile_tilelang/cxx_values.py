@@ -14,10 +14,10 @@ from tile_tilelang.instructions import ElementPointer
 
 #: Type of C++ -> tile's.
 TYPES = {
-    "int": "int32", "uint": "uint32", "unsigned": "uint32", "half": "float16",
+    "int": "int32", "uint": "uint32", "unsigned": "uint32", "unsigned int": "uint32", "half": "float16",
+    "signed char": "int8", "unsigned char": "uint8", "short": "int16", "unsigned short": "uint16",
     **{f"{kind}{bits}_t": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32)},
 }  # fmt: skip
-_OPERATORS = "add sub mul floordiv mod and_ or_ xor lshift rshift".split()
 
 
 class Outside(Exception):
@@ -34,7 +34,7 @@ class Operand:
 
 @dataclass(frozen=True)
 class Typed(Operand):
-    """A value and its type: a number of Python if it is known while tracing."""
+    """A value and its type: an integer of Python if it is known while tracing."""
 
     dtype: str
     value: Any
@@ -44,7 +44,7 @@ class Typed(Operand):
         return self
 
     def known(self) -> int:
-        """Return the number.
+        """Return the integer.
 
         Raises
         ------
@@ -52,7 +52,7 @@ class Typed(Operand):
             It is computed by the kernel.
         """
         if isinstance(self.value, Value):
-            raise Outside("a condition, a size, a shift or an index that is computed")
+            raise Outside("a condition, a size, a bound, a shift, an index or a table that is computed")
         return int(self.value)
 
     def tile(self) -> Any:
@@ -74,27 +74,37 @@ class Typed(Operand):
         return Typed(dtype, T.reinterpret(self.tile(), dtype))
 
 
+def common_type(*values: Typed) -> str:
+    """Return the type of the result of an operator with integers as operands.
+
+    Raises
+    ------
+    Outside
+        An operand is a float or has more than 32 bits.
+    """
+    kinds = [x.dtype for x in values]
+    if wrong := [k for k in kinds if DTYPES[k].is_float or DTYPES[k].bits > 32]:
+        raise Outside("arithmetic of floats" if DTYPES[wrong[0]].is_float else f"arithmetic of {wrong[0]}")
+    return "uint32" if "uint32" in kinds else "int32"
+
+
 def computed(name: str, a: Typed, b: Typed) -> Typed:
     """Return the result of an operator of Python's name, after C++'s conversions."""
-    shifts = name.endswith("shift")
-    kinds = ["int32" if DTYPES[x.dtype].bits < 32 else x.dtype for x in ((a,) if shifts else (a, b))]
-    common = "uint32" if "uint32" in kinds else "int32"
-    if any(DTYPES[x.dtype].is_float for x in (a, b)) or (shifts and not 0 <= b.known() < 32):
-        raise Outside("arithmetic of floats, or a shift by another number than 0 to 31")
-    if name in ("floordiv", "mod") and not a.known() >= 0 < b.known():
-        raise Outside("a division by zero, or of negative numbers")
+    common, shifts = common_type(a, b), name.endswith("shift")
+    if shifts:
+        common = common_type(a)
+        if not 0 <= b.known() < 32:
+            raise Outside("a shift by another count than 0 to 31")
+        b = b.to("int32")
+    if name in ("floordiv", "mod"):
+        if isinstance(a.value, Value) or isinstance(b.value, Value):
+            raise Outside("a division of integers that the kernel computes")
+        if not a.to(common).known() >= 0 < b.to(common).known():
+            raise Outside("a division by zero, or of negative integers")
     a, b, function = a.to(common), b.to(common), getattr(operator, name)
     if isinstance(a.value, Value) or isinstance(b.value, Value):
         return Typed(common, function(a.tile(), b.tile()))
     return Typed(common, function(a.value, b.value)).to(common)
-
-
-def _operator(name: str) -> Any:
-    return lambda self, other: computed(name, self.read(), other.read())
-
-
-for _name in _OPERATORS:
-    setattr(Operand, f"__{_name.strip('_')}__", _operator(_name))
 
 
 class Memory:
@@ -103,6 +113,15 @@ class Memory:
     def __init__(self, dtype: str, count: int = 1, start: ElementPointer | None = None) -> None:
         self.dtype, self.size, self.count, self._start = dtype, DTYPES[dtype].bits // 8, count, start
         self._cells: dict[int, Typed] = {}
+
+    def is_empty(self) -> bool:
+        """Whether it is a variable and no element has a value."""
+        return self._start is None and not self._cells
+
+    def check(self, size: int) -> None:
+        """Refuse accesses of a size that would take 64-bit words apart or together."""
+        if size != self.size and max(size, self.size) > 4:
+            raise Outside(f"an access of {8 * size} bits to elements of {8 * self.size}")
 
     def get(self, index: int) -> Typed:
         """Return an element."""
@@ -146,10 +165,15 @@ class Element(Operand):
 
     address: Pointer
 
+    def is_unwritten(self) -> bool:
+        """Whether it is a variable without a value."""
+        return self.address.memory.is_empty()
+
     def read(self) -> Typed:
         """Return the value."""
         memory, dtype = self.address.memory, self.address.dtype
         size = DTYPES[dtype].bits // 8
+        memory.check(size)
         first, inside = divmod(self.address.at, memory.size)
         if self.address.at % min(size, memory.size):
             raise Outside("an address that is not aligned")
@@ -165,6 +189,7 @@ class Element(Operand):
         """Write the value, which fills one or several elements of the memory."""
         memory, dtype = self.address.memory, self.address.dtype
         size = DTYPES[dtype].bits // 8
+        memory.check(size)
         if self.address.at % memory.size or size < memory.size:
             raise Outside("a part of an element that is written")
         bits, first = value.to(dtype), self.address.at // memory.size
