@@ -233,3 +233,21 @@ def test_functions_that_were_not_imported_are_refused() -> None:
 
     with pytest.raises(NotInLanguage, match="async_scope"):
         T.attr("default", "async_scope", 1)
+
+
+def test_functions_belong_to_their_program() -> None:
+    def kernel_of(*texts: str) -> None:
+        @T.prim_func
+        def kernel(A: T.Tensor((4,), "uint32")):
+            with T.Kernel(1, threads=1):
+                for text in texts:
+                    T.import_source(text)
+                T.call_extern("handle", "one", T.access_ptr(A, "rw"))
+
+    first, second = (f"__device__ void one(uint *a) {{ a[0] = {n}; }}" for n in (1, 2))
+    kernel_of(first)
+    kernel_of(second, second)
+    with pytest.raises(NotInLanguage, match="call_extern"):
+        kernel_of()
+    with pytest.raises(NotInLanguage, match="another text of the program has a function one"):
+        kernel_of(first, second)

@@ -6,13 +6,14 @@ No text reaches a compiler: a function in C++ is executed while tracing, so that
 from __future__ import annotations
 
 import math
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import tile_core.language as T
 from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
-from tile_core.values.builder import current
+from tile_core.values.builder import Builder, current
 from tile_core.values.value import Value, constant_of
 from tile_tilelang import cxx
 from tile_tilelang.cxx_values import Outside
@@ -35,13 +36,23 @@ __all__ = [
 ]
 
 
-#: Names of functions in C++ -> the text that they were imported with.
-_imported: dict[str, str] = {}
+#: Program -> its functions in C++ -> the text that they were imported with.
+_imported: weakref.WeakKeyDictionary[Builder, dict[str, str]] = weakref.WeakKeyDictionary()
 
 
 def import_source(source: str | None = None) -> None:
-    """Note the functions of a text for `call_extern`."""
-    _imported.update(dict.fromkeys(cxx.names(source or ""), source or ""))
+    """Note the functions of a text for `call_extern` in the same program.
+
+    Raises
+    ------
+    NotInLanguage
+        For a function that another text of the program has.
+    """
+    texts, text = _imported.setdefault(current("T.import_source"), {}), source or ""
+    for name in cxx.names(text):
+        if texts.setdefault(name, text) != text:
+            reason, instead = f"another text of the program has a function {name}", "import one of them"
+            raise NotInLanguage(name="import_source", reason=reason, instead=instead)
 
 
 def call_extern(*arguments: Any, dtype: Any = None) -> None:
@@ -54,9 +65,10 @@ def call_extern(*arguments: Any, dtype: Any = None) -> None:
     """
     name, *operands = arguments[1:] if len(arguments) > 1 and isinstance(arguments[1], str) else arguments
     reason, instead = refusal("call_extern") or ("", "")
-    if name in _imported and all(isinstance(p, (ElementPointer, int)) for p in operands):
+    texts = _imported.get(current("T.call_extern"), {})
+    if name in texts and all(isinstance(p, (ElementPointer, int)) for p in operands):
         try:
-            return cxx.call(_imported[name], name, operands)
+            return cxx.call(texts[name], name, operands)
         except Outside as error:
             reason = f"its text has {error}"
     raise NotInLanguage(name=f'call_extern("{name}")', reason=reason, instead=instead)
