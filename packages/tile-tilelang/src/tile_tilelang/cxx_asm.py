@@ -52,14 +52,14 @@ def _operand(part: str, registers: Sequence[Element], instruction: str) -> Typed
         return registers[int(at[1])].read()
     if (
         re.fullmatch(r"(0[xX][\da-fA-F]+|0[bB][01]+|[1-9]\d*|0)U?", part)
-        and not (number := int(part.rstrip("U"), 0)) >> 32
+        and not (integer := int(part.rstrip("U"), 0)) >> 32
     ):
-        return _constant(number)
+        return _constant(integer)
     raise Outside(f"the operand {part} of the instruction {instruction}")
 
 
-def _constant(number: int) -> Typed:
-    return Typed("uint32", number)
+def _constant(integer: int) -> Typed:
+    return Typed("uint32", integer)
 
 
 def _selected(a: Typed, b: Typed, c: Typed, table: Typed) -> Typed:
@@ -124,7 +124,7 @@ def _plain(name: str) -> Callable[..., Typed]:
     return lambda a, b: computed(name, a, b)
 
 
-#: Instruction -> the number of its inputs, and its meaning, of words.
+#: Instruction -> the count of its inputs, and its meaning, of words.
 INSTRUCTIONS: dict[str, tuple[int, Callable[..., Typed]]] = {
     "mov.b32": (1, lambda a: a), "and.b32": (2, _plain("and_")), "or.b32": (2, _plain("or_")),
     "xor.b32": (2, _plain("xor")), "shl.b32": (2, _plain("lshift")), "shr.b32": (2, _plain("rshift")),

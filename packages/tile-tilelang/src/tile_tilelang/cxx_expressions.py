@@ -16,7 +16,7 @@ TOKEN = re.compile(
     r'"(?:\\.|[^"\\])*"|\d[\w.]*|\w+|\+\+|--|&&|\|\||->|::|<<=|>>=|[-+*/%&|^=!<>]=|<<|>>|\S'
 )  # fmt: skip
 QUALIFIERS = frozenset("const constexpr static volatile inline __forceinline__ __restrict__ __device__".split())
-_NUMBER = re.compile(r"(0[xX][\da-fA-F]+|0[bB][01]+|[1-9]\d*|0)([uU]?)")
+_LITERAL = re.compile(r"(0[xX][\da-fA-F]+|0[bB][01]+|[1-9]\d*|0)([uU]?)")
 _CLOSES = {"(": ")", "{": "}", "<": ">", "[": "]"}
 #: Operator of two operands -> its name in Python; those of a row have one precedence, the first row the lowest.
 _BINARY = (
@@ -86,12 +86,12 @@ def leading_type(tokens: Sequence[str], types: Mapping[str, str]) -> int:
     return max((n for n in range(1, 4) if n <= len(tokens) and " ".join(tokens[:n]) in types), default=0)
 
 
-def number(text: str) -> Typed:
+def literal(text: str) -> Typed:
     """Return an integer of up to 32 bits with its type in C++."""
-    found = _NUMBER.fullmatch(text)
+    found = _LITERAL.fullmatch(text)
     value = int(found[1], 0) if found else 1 << 32
     if found is None or value >> 32 or (value >> 31 and found[1].isdigit() and not found[2]):
-        raise Outside(f"the number {text}, which is not a decimal, hexadecimal or binary integer of up to 32 bits")
+        raise Outside(f"the literal {text}, which is not a decimal, hexadecimal or binary integer of up to 32 bits")
     return Typed("uint32" if found[2] or value >> 31 else "int32", value)
 
 
@@ -201,7 +201,7 @@ class _Parser:
         return value
 
     def operand(self) -> Operand:
-        """Return the value of a number, a name, a call or an expression in brackets."""
+        """Return the value of a literal, a name, a call or an expression in brackets."""
         token = self.next()
         if token == "(":
             return evaluated(self.inside(), self.names)
@@ -209,7 +209,7 @@ class _Parser:
             raise Outside(f"the sign {token} in front of an operand") if token else self.refuse(token)
         self.at += 1
         if token[0].isdigit():
-            return number(token)
+            return literal(token)
         if token in ("reinterpret_cast", "static_cast"):
             kind = self.inside()
             is_address = kind_of(kind, self.names.types)[1]

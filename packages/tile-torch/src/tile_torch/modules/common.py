@@ -16,7 +16,7 @@ COMPUTED = (torch.float16, torch.bfloat16)
 
 
 def check_count(layer: str, name: str, found: object) -> None:
-    """Refuse what is not a positive integer."""
+    """Refuse a value that is not a positive integer."""
     if not isinstance(found, int) or isinstance(found, bool) or found < 1:
         expected, advice = "a positive integer", f"pass {name}=64, or another"
         raise BadLayer(layer=layer, name=name, found=found, expected=expected, advice=advice)
