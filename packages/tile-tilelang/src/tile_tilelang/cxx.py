@@ -14,8 +14,8 @@ from typing import Any
 from tile_core.dtypes import DTYPES
 from tile_core.records import dataclass
 from tile_tilelang.cxx_asm import execute
-from tile_tilelang.cxx_expressions import QUALIFIERS, TOKEN, Names, evaluated, group, kind_of, leading_type, split
-from tile_tilelang.cxx_values import TYPES, Element, Memory, Operand, Outside, Pointer, Typed, common_type, computed
+from tile_tilelang.cxx_expressions import QUALIFIERS, TOKEN, CxxNames, evaluated, group, kind_of, leading_type, split
+from tile_tilelang.cxx_values import TYPES, CxxPointer, CxxValue, Element, Memory, Outside, Typed, common_type, computed
 
 _ITERATIONS = 1 << 16
 _STATEMENTS = frozenset(
@@ -54,10 +54,10 @@ def call(source: str, name: str, arguments: Sequence[Any]) -> None:
     known = functions(source)
     if name not in known:
         raise Outside(f"no function {name}")
-    _call(known[name], [_argument(a) for a in arguments], [], Names(TYPES, {}, ChainMap()))
+    _call(known[name], [_argument(a) for a in arguments], [], CxxNames(TYPES, {}, ChainMap()))
 
 
-def _argument(given: Any) -> Operand:
+def _argument(given: Any) -> CxxValue:
     if not hasattr(given, "buffer"):
         if isinstance(given, bool) or not -(1 << 31) <= given < 1 << 31:
             raise Outside(f"the argument {given}, which is not an integer of up to 32 bits")
@@ -65,7 +65,7 @@ def _argument(given: Any) -> Operand:
     dtype = str(given.buffer.dtype)
     if dtype == "bool" or DTYPES[dtype].bits % 8:
         raise Outside(f"elements of type {dtype}")
-    return Pointer(Memory(dtype, start=given), 0, dtype)
+    return CxxPointer(Memory(dtype, start=given), 0, dtype)
 
 
 def names(source: str) -> list[str]:
@@ -114,10 +114,10 @@ def _parameter(tokens: Sequence[str]) -> Parameter:
     return Parameter(declared[-1], tuple(declared[:-1]), tuple(default[0]) if default else ())
 
 
-def _call(function: Function, given: Sequence[Operand], template: Sequence[Sequence[str]], outer: Names) -> None:
+def _call(function: Function, given: Sequence[CxxValue], template: Sequence[Sequence[str]], outer: CxxNames) -> None:
     """Call a function; arguments of its template are expressions with the names of the caller."""
     types, free, name = dict(TYPES), set(), function.name
-    inside = Names(types, function.known, ChainMap())
+    inside = CxxNames(types, function.known, ChainMap())
     if len(given) > len(function.parameters) or len(template) > len(function.template):
         raise Outside(f"{len(given)} arguments of {name}, and {len(template)} of its template")
     for k, parameter in enumerate(function.template):
@@ -140,29 +140,29 @@ def _call(function: Function, given: Sequence[Operand], template: Sequence[Seque
         if k >= len(given) and not parameter.default:
             raise Outside(f"the argument {parameter.name} of {name}, which is missing")
         argument = given[k] if k < len(given) else evaluated(parameter.default, inside)
-        if parameter.type[0] in free and parameter.type[1:] == ("*",) and isinstance(argument, Pointer):
+        if parameter.type[0] in free and parameter.type[1:] == ("*",) and isinstance(argument, CxxPointer):
             types.setdefault(parameter.type[0], argument.dtype)
         inside.declare(parameter.name, _variable(parameter.type, argument, inside, f"the argument {parameter.name}"))
     _statements(list(function.body), inside)
 
 
-def _variable(kind: Sequence[str], value: Operand | None, known: Names, what: str) -> Operand:
+def _variable(kind: Sequence[str], value: CxxValue | None, known: CxxNames, what: str) -> CxxValue:
     """Return a new variable of a type; an address is its own."""
     dtype, is_address = kind_of(kind, known.types)
     if is_address:
-        if not isinstance(value, Pointer) or value.dtype != dtype:
-            found = f"is of type {value.dtype}" if isinstance(value, Pointer) else "is not an address"
+        if not isinstance(value, CxxPointer) or value.dtype != dtype:
+            found = f"is of type {value.dtype}" if isinstance(value, CxxPointer) else "is not an address"
             raise Outside(f"{what}, which {found}, for {' '.join(kind)}")
         return value
-    if isinstance(value, Pointer):
+    if isinstance(value, CxxPointer):
         raise Outside(f"{what}, which is an address, for {' '.join(kind)}")
-    element = Element(Pointer(Memory(dtype), 0, dtype))
+    element = Element(CxxPointer(Memory(dtype), 0, dtype))
     if value is not None:
         element.write(value.read())
     return element
 
 
-def _statements(tokens: Sequence[str], known: Names) -> None:
+def _statements(tokens: Sequence[str], known: CxxNames) -> None:
     """Execute the statements of a body."""
     at = 0
     while at < len(tokens):
@@ -185,7 +185,7 @@ def _end(tokens: Sequence[str], at: int) -> int:
     return ends[0] + 1
 
 
-def _statement(tokens: Sequence[str], known: Names) -> None:
+def _statement(tokens: Sequence[str], known: CxxNames) -> None:
     if tokens[0] == "{":
         _statements(group(tokens, 0)[1], known.inner())
         return
@@ -211,7 +211,7 @@ def _statement(tokens: Sequence[str], known: Names) -> None:
         _assign(plain, known)
 
 
-def _loop(head: Sequence[str], body: Sequence[str], known: Names) -> None:
+def _loop(head: Sequence[str], body: Sequence[str], known: CxxNames) -> None:
     """Execute a loop whose variable and bound are known."""
     start, condition, step = (*split(head, ";"), [], [], [])[:3]
     name = "".join(start[1:2])
@@ -231,7 +231,7 @@ def _loop(head: Sequence[str], body: Sequence[str], known: Names) -> None:
     raise Outside(f"a loop of more than {_ITERATIONS} iterations")
 
 
-def _declare(kind: Sequence[str], tokens: Sequence[str], known: Names) -> None:
+def _declare(kind: Sequence[str], tokens: Sequence[str], known: CxxNames) -> None:
     """Add a variable or an array."""
     target, *value = split(tokens, "=", 2)
     stars, target = target[: target[:1] == ["*"]], target[target[:1] == ["*"] :]
@@ -241,7 +241,7 @@ def _declare(kind: Sequence[str], tokens: Sequence[str], known: Names) -> None:
         if behind < len(target) or value or stars:
             raise Outside(text)
         dtype, _ = kind_of(kind, known.types)
-        known.declare(target[0], Pointer(Memory(dtype, evaluated(size, known).read().known()), 0, dtype))
+        known.declare(target[0], CxxPointer(Memory(dtype, evaluated(size, known).read().known()), 0, dtype))
     elif len(target) != 1:
         raise Outside(text)
     else:
@@ -249,7 +249,7 @@ def _declare(kind: Sequence[str], tokens: Sequence[str], known: Names) -> None:
         known.declare(target[0], _variable([*kind, *stars], found, known, text))
 
 
-def _call_statement(tokens: Sequence[str], known: Names) -> None:
+def _call_statement(tokens: Sequence[str], known: CxxNames) -> None:
     at, template = group(tokens, 1) if tokens[1:2] == ["<"] else (1, [])
     behind, inside = group(tokens, at)
     if behind < len(tokens):
@@ -260,7 +260,7 @@ def _call_statement(tokens: Sequence[str], known: Names) -> None:
     _call(function, given, [p for p in split(template, ",") if p], known)
 
 
-def _assign(tokens: Sequence[str], known: Names) -> None:
+def _assign(tokens: Sequence[str], known: CxxNames) -> None:
     target, *value = split(tokens, "=", 2)
     to = evaluated(target, known)
     if not value:
@@ -270,7 +270,7 @@ def _assign(tokens: Sequence[str], known: Names) -> None:
     to.write(evaluated(value[0], known).read())
 
 
-def _assembler(tokens: Sequence[str], known: Names) -> None:
+def _assembler(tokens: Sequence[str], known: CxxNames) -> None:
     """Execute a statement of the assembler."""
     opened = 1 + (tokens[1:2] in (["volatile"], ["__volatile__"]))
     behind, inside = group(tokens, opened)

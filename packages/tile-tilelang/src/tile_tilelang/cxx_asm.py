@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import tile_core.language as T
 from tile_core.dtypes import DTYPES
-from tile_tilelang.cxx_values import Element, Memory, Operand, Outside, Pointer, Typed, computed
+from tile_tilelang.cxx_values import CxxPointer, CxxValue, Element, Memory, Outside, Typed, computed
 
 
-def execute(text: str, operands: Sequence[tuple[str, Operand]]) -> None:
+def execute(text: str, operands: Sequence[tuple[str, CxxValue]]) -> None:
     """Execute instructions, whose ``%0`` is the first operand, given with its constraint.
 
     Inputs are read before the first instruction, outputs are written behind the last one. A variable without a value
@@ -18,7 +18,7 @@ def execute(text: str, operands: Sequence[tuple[str, Operand]]) -> None:
     """
     registers, writable = [], []
     for constraint, operand in operands:
-        register, has_value = Element(Pointer(Memory("uint32"), 0, "uint32")), False
+        register, has_value = Element(CxxPointer(Memory("uint32"), 0, "uint32")), False
         if constraint[0] != "=" and (has_value := not (isinstance(operand, Element) and operand.is_unwritten())):
             register.write(_word(operand.read(), constraint))
         elif constraint[0] in "=+" and not isinstance(operand, Element):

@@ -10,7 +10,7 @@ from typing import NoReturn
 from tile_core.dtypes import DTYPES
 from tile_core.records import dataclass
 from tile_tilelang.cxx_asm import FUNCTIONS
-from tile_tilelang.cxx_values import Element, Operand, Outside, Pointer, Typed, common_type, computed
+from tile_tilelang.cxx_values import CxxPointer, CxxValue, Element, Outside, Typed, common_type, computed
 
 TOKEN = re.compile(
     r'"(?:\\.|[^"\\])*"|\d[\w.]*|\w+|\+\+|--|&&|\|\||->|::|<<=|>>=|[-+*/%&|^=!<>]=|<<|>>|\S'
@@ -26,18 +26,18 @@ _BINARY = (
 
 
 @dataclass(frozen=True)
-class Names:
+class CxxNames:
     """The names that a text may use: of types, functions and, innermost first, of variables."""
 
     types: Mapping[str, str]
     functions: Mapping[str, object]
-    variables: ChainMap[str, Operand]
+    variables: ChainMap[str, CxxValue]
 
-    def inner(self) -> Names:
+    def inner(self) -> CxxNames:
         """Return the names at the start of a block."""
-        return Names(self.types, self.functions, self.variables.new_child())
+        return CxxNames(self.types, self.functions, self.variables.new_child())
 
-    def declare(self, name: str, value: Operand) -> None:
+    def declare(self, name: str, value: CxxValue) -> None:
         """Add a variable, whose name is not known yet."""
         if not re.fullmatch(r"[A-Za-z_]\w*", name):
             raise Outside(f"a variable {name}")
@@ -95,7 +95,7 @@ def literal(text: str) -> Typed:
     return Typed("uint32" if found[2] or value >> 31 else "int32", value)
 
 
-def evaluated(tokens: Sequence[str], names: Names) -> Operand:
+def evaluated(tokens: Sequence[str], names: CxxNames) -> CxxValue:
     """Return the value of an expression."""
     parser = _Parser(tokens, names)
     value = parser.conditional()
@@ -104,7 +104,7 @@ def evaluated(tokens: Sequence[str], names: Names) -> Operand:
     return value
 
 
-def converted(value: Operand, dtype: str) -> Typed:
+def converted(value: CxxValue, dtype: str) -> Typed:
     """Return a value as another type."""
     return value.read().to(dtype)
 
@@ -112,7 +112,7 @@ def converted(value: Operand, dtype: str) -> Typed:
 class _Parser:
     """An expression that is evaluated while it is read."""
 
-    def __init__(self, tokens: Sequence[str], names: Names) -> None:
+    def __init__(self, tokens: Sequence[str], names: CxxNames) -> None:
         self.tokens, self.names, self.at = tokens, names, 0
 
     def next(self) -> str:
@@ -130,7 +130,7 @@ class _Parser:
         self.at, found = group(self.tokens, self.at)
         return found
 
-    def conditional(self) -> Operand:
+    def conditional(self) -> CxxValue:
         """Return the value of ``c ? a : b`` or of its first part."""
         value = self.binary(0)
         if self.next() != "?":
@@ -148,7 +148,7 @@ class _Parser:
             raise Outside("a condition between a float and another type")
         return (first if chosen else second).to(common_type(first, second))
 
-    def binary(self, level: int) -> Operand:
+    def binary(self, level: int) -> CxxValue:
         """Return the value of operators of at least a precedence."""
         if level == len(_BINARY):
             return self.prefixed()
@@ -156,13 +156,13 @@ class _Parser:
         while (sign := self.next()) in _BINARY[level]:
             self.at += 1
             other = self.binary(level + 1)
-            if isinstance(value, Pointer) and sign == "+":
+            if isinstance(value, CxxPointer) and sign == "+":
                 value = value + other
             else:
                 value = computed(_BINARY[level][sign], value.read(), other.read())
         return value
 
-    def prefixed(self) -> Operand:
+    def prefixed(self) -> CxxValue:
         """Return the value of an operand behind casts, ``*`` and ``&``."""
         sign = self.next()
         if sign == "(":
@@ -174,7 +174,7 @@ class _Parser:
             return self.indexed()
         self.at += 1
         value = self.prefixed()
-        if sign == "*" and isinstance(value, Pointer):
+        if sign == "*" and isinstance(value, CxxPointer):
             return Element(value)
         if sign == "&" and isinstance(value, Element):
             return value.address
@@ -182,25 +182,25 @@ class _Parser:
             f"the sign {sign} in front of another operand than {'an address' if sign == '*' else 'a variable'}"
         )
 
-    def cast(self, kind: Sequence[str], value: Operand) -> Operand:
+    def cast(self, kind: Sequence[str], value: CxxValue) -> CxxValue:
         """Return a value as another type, or an address of elements of one."""
         dtype, is_address = kind_of(kind, self.names.types)
         if not is_address:
             return converted(value, dtype)
-        if not isinstance(value, Pointer):
+        if not isinstance(value, CxxPointer):
             raise Outside(f"a cast of another operand than an address to {' '.join(kind)}")
-        return Pointer(value.memory, value.at, dtype)
+        return CxxPointer(value.memory, value.at, dtype)
 
-    def indexed(self) -> Operand:
+    def indexed(self) -> CxxValue:
         """Return the value of an operand in front of indices."""
         value = self.operand()
         while self.next() == "[":
-            if not isinstance(value, Pointer):
+            if not isinstance(value, CxxPointer):
                 raise Outside("an index of another operand than an address")
             value = value[evaluated(self.inside(), self.names)]
         return value
 
-    def operand(self) -> Operand:
+    def operand(self) -> CxxValue:
         """Return the value of a literal, a name, a call or an expression in brackets."""
         token = self.next()
         if token == "(":

@@ -24,7 +24,7 @@ class Outside(Exception):
     """A construct outside of the subset."""
 
 
-class Operand:
+class CxxValue:
     """An operand in a translated text: a value, an element or an address."""
 
     def read(self) -> Typed:
@@ -33,7 +33,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Typed(Operand):
+class Typed(CxxValue):
     """A value and its type: an integer of Python if it is known while tracing."""
 
     dtype: str
@@ -145,25 +145,25 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Pointer(Operand):
+class CxxPointer(CxxValue):
     """An address: bytes behind the start of a memory, read as elements of a type."""
 
     memory: Memory
     at: int
     dtype: str
 
-    def __add__(self, count: Operand) -> Pointer:
-        return Pointer(self.memory, self.at + count.read().known() * DTYPES[self.dtype].bits // 8, self.dtype)
+    def __add__(self, count: CxxValue) -> CxxPointer:
+        return CxxPointer(self.memory, self.at + count.read().known() * DTYPES[self.dtype].bits // 8, self.dtype)
 
-    def __getitem__(self, count: Operand) -> Element:
+    def __getitem__(self, count: CxxValue) -> Element:
         return Element(self + count)
 
 
 @dataclass(frozen=True)
-class Element(Operand):
+class Element(CxxValue):
     """The element at an address: one of the memory, a part of one, or several."""
 
-    address: Pointer
+    address: CxxPointer
 
     def is_unwritten(self) -> bool:
         """Whether it is a variable without a value."""

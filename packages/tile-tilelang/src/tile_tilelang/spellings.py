@@ -134,14 +134,14 @@ class WithoutEffect:
         """End the block."""
 
 
-class _Values(type):
+class _VarType(type):
     """Makes values of the language instances of `Var`."""
 
     def __instancecheck__(cls, value: object) -> bool:
         return isinstance(value, Value)
 
 
-class Var(metaclass=_Values):
+class Var(metaclass=_VarType):
     """A value by a name and a type; for other types than the language's, TVM's."""
 
     def __new__(cls, name: str, dtype: Any = "int32", span: Any = None) -> Any:
