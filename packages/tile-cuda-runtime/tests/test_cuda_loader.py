@@ -25,5 +25,5 @@ def test_it_is_made_once():
 
 
 def test_targets_of_other_backends():
-    with pytest.raises(ValueError, match="not a target of tile-cuda"):
+    with pytest.raises(ValueError, match="no target of the kind cuda"):
         make("cpu:x86-64")

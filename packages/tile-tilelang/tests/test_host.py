@@ -38,10 +38,16 @@ def grow(X: T.Tensor((T.dynamic("n"),), "float32")):
             X[i] = X[i] + 1.0
 
 
-def test_the_package_is_thin() -> None:
-    """Lines with code on them: neither empty, nor comments, nor docstrings."""
+@pytest.mark.parametrize(("is_parser", "most"), [(False, 2800), (True, 620)])
+def test_the_package_is_thin(is_parser: bool, most: int) -> None:
+    """Lines with code on them: neither empty, nor comments, nor docstrings.
+
+    The interpreter of foreign C++ counts apart from the aliases.
+    """
     total = 0
     for path in SOURCES:
+        if path.name.startswith("cxx") is not is_parser:
+            continue
         text = path.read_text(encoding="utf-8")
         lines = {n for n, line in enumerate(text.splitlines(), 1) if line.strip() and not line.strip().startswith("#")}
         for node in ast.walk(ast.parse(text)):
@@ -52,7 +58,7 @@ def test_the_package_is_thin() -> None:
             ):
                 lines -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
         total += len(lines)
-    assert 0 < total <= 3160
+    assert 0 < total <= most
 
 
 @pytest.mark.parametrize(
