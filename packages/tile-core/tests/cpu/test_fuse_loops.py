@@ -225,3 +225,28 @@ SCRATCH = {
 def test_scratch_of_one_iteration_is_a_name(name):
     parts, left = SCRATCH[name]
     assert stored(block(*parts)) & {"S", "U"} == left
+
+
+def test_scratch_that_nothing_uses_is_not_computed():
+    unused = [doubled_into(S), loop(lambda i: put(U, i, value=at(S, i) + ONE))]
+    new = fuse_loops(block(*unused, doubled()), 512)
+    assert [str(s.buffer.name) for s in collect(new, tirx.BufferStore)] == ["Y"]
+    assert not collect(fuse_loops(block(*unused), 512), tirx.BufferStore)
+
+
+def test_a_program_of_unused_tiles_compiles() -> None:
+    @T.prim_func
+    def idle(X: T.Tensor((100, 64), "float32"), Y: T.Tensor((100, 64), "float32")):
+        with T.Kernel(2, threads=64) as bx:
+            x = T.alloc_shared((50, 64), "float32")
+            y = T.alloc_fragment((50, 64), "float16")
+            T.copy(X[bx * 50, 0], x)
+            T.copy(x, y)
+            if bx == 1:
+                T.copy(x, Y[50, 0])
+
+    x = np.random.default_rng(0).standard_normal((100, 64), "float32")
+    y = np.full_like(x, 7)
+    tile.compile(idle, "cpu")(x, y)
+    assert np.array_equal(y[50:], x[50:])
+    assert (y[:50] == 7).all()

@@ -188,7 +188,7 @@ class _FuseLoops(StmtRewriter):
 
 
 class _DropStores(StmtRewriter):
-    """Names the values of scratch that only statements of the same iteration use."""
+    """Names the values of scratch that only statements of the same iteration use; unused ones are not computed."""
 
     def __init__(self, roots: Mapping[BufferVar, BufferVar]) -> None:
         self.viewed = {v for pair in roots.items() for v in pair}
@@ -196,26 +196,31 @@ class _DropStores(StmtRewriter):
     def visit_For(self, s: Stmt) -> Stmt:
         if role(s) != "grid":
             return s
-        parts = list(statements(s.body))
+        parts: list[Stmt | None] = list(statements(s.body))
         own = {x.buffer for x in parts if type(x) is tirx.AllocBuffer} - self.viewed
-        for at, part in enumerate(parts):
+        live: set[Var] = set()
+        for at, part in reversed(list(enumerate(parts))):
             if type(part) is tirx.For and is_plain(part):
-                live = {v for after in parts[at + 1 :] for v in collect(after, tirx.Var)}
                 parts[at] = self.named(part, own - live, [])
+            if parts[at] is not None and type(part) is not tirx.AllocBuffer:
+                live.update(collect(parts[at], tirx.Var))
         return replace_for(s, nodes.seq(parts))
 
-    def named(self, loop: Stmt, scratch: set[BufferVar], outer: list[Var]) -> Stmt:
+    def named(self, loop: Stmt, scratch: set[BufferVar], outer: list[Var]) -> Stmt | None:
+        """Return a loop without stores to scratch; ``None`` if it stores nothing else."""
         nest = [*outer, loop.loop_var]
         if type(loop.body) is tirx.For:
-            return replace_for(loop, self.named(loop.body, scratch, nest))
+            inner = self.named(loop.body, scratch, nest)
+            return None if inner is None else replace_for(loop, inner)
         body = list(statements(loop.body))
-        for at, s in enumerate(body):
+        for at, s in reversed(list(enumerate(body))):
             if isinstance(s, tirx.BufferStore) and s.buffer in scratch and _is_of_an_iteration(body, at, nest):
                 value = tirx.Var(s.buffer.name, s.value.ty)
-                body[at] = tirx.Bind(value, s.value)
                 reads = functools.partial(_read, s.buffer, value)
-                body[at + 1 :] = [map_expr(x, reads, ir.TensorLoad) for x in body[at + 1 :]]
-        return replace_for(loop, nodes.seq(body))
+                after = [map_expr(x, reads, ir.TensorLoad) for x in body[at + 1 :]]
+                is_used = any(not x.same_as(y) for x, y in zip(after, body[at + 1 :], strict=True))
+                body[at:] = [tirx.Bind(value, s.value), *after] if is_used else after
+        return replace_for(loop, nodes.seq(body)) if collect(nodes.seq(body), tirx.BufferStore) else None
 
 
 def _read(buffer: BufferVar, value: Var, e: Expr) -> Expr:
