@@ -2,8 +2,8 @@
 
     python benchmarks/cpu_everyday.py [NAME ...] [--threads 1] [--size 1024x4096] [--compiled] [--json FILE]
 
-Programs without products of matrices (`everyday_programs`). Demands: a geometric mean of 1.5 of PyTorch, none
-below 0.9. With one thread the processor time counts, so that other work on the machine disturbs little.
+Programs without products of matrices (`everyday_programs`, `serving_day_kernels`). Demands: a geometric mean of 1.5 of
+PyTorch, none below 0.9. With one thread the processor time counts, so that other work on the machine disturbs little.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 import everyday_programs as programs
 import numpy as np
+import serving_day_kernels as serving
 from cpu_dots import fastest
 from sides import Row, run
 
@@ -91,14 +92,14 @@ def by_rows(M: int, N: int) -> dict[str, Layer]:
     vector, matrix = ((N,), BF16), ((M, N), BF16)
     rms, norm = functools.partial(F.rms_norm, normalized_shape=(N,), eps=1e-6), (N,)
     return {
-        "rms norm": rows(programs.rms(M, N, F32), F32, lambda x, w: rms(x, weight=w), ((N,), F32)),
-        "rms norm bf16": rows(programs.rms(M, N, BF16), BF16, lambda x, w: rms(x, weight=w), vector),
-        "residual rms bf16": (programs.rms(M, N, BF16, True), [matrix, matrix, vector, matrix, matrix], residual),
+        "rms norm": rows(serving.rms(M, N, 256, F32), F32, lambda x, w: rms(x, weight=w), ((N,), F32)),
+        "rms norm bf16": rows(serving.rms(M, N, 256), BF16, lambda x, w: rms(x, weight=w), vector),
+        "residual rms bf16": (programs.residual_rms(M, N, BF16), [matrix, matrix, vector, matrix, matrix], residual),
         "layer norm bf16": rows(
             programs.layer_norm(M, N, BF16), BF16, lambda x, w, b: F.layer_norm(x, norm, w, b), vector, vector
         ),
-        "softmax": rows(programs.softmax(M, N, F32), F32, lambda x: torch.softmax(x, 1)),
-        "softmax bf16": rows(programs.softmax(M, N, BF16), BF16, lambda x: torch.softmax(x, 1)),
+        "softmax": rows(serving.softmax(M, N, 256, F32), F32, lambda x: torch.softmax(x, 1)),
+        "softmax bf16": rows(serving.softmax(M, N, 256), BF16, lambda x: torch.softmax(x, 1)),
         "log softmax bf16": rows(programs.softmax(M, N, BF16, log=True), BF16, lambda x: torch.log_softmax(x, 1)),
         "causal softmax bf16": rows(
             programs.softmax(M, N, BF16, causal=True), BF16, lambda x: x.masked_fill(hidden, -torch.inf).softmax(1)
@@ -147,7 +148,7 @@ def layouts(M: int, N: int) -> dict[str, Layer]:
             lambda q, s: (q.float() * s[:, None]).bfloat16(),
         ),
         "swiglu bf16": (
-            programs.swiglu(M, half, BF16), [((M, 2 * half), BF16), ((M, half), BF16)],
+            serving.swiglu(M, half, 256), [((M, 2 * half), BF16), ((M, half), BF16)],
             lambda g: F.silu(g[:, :half]) * g[:, half:],
         ),
     }  # fmt: skip

@@ -14,27 +14,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from everyday_programs import transposed
 from sides import Row, demanded, example, interleaved, run
 
 import tile_core as tile
-import tile_core.language as T
 
 Side = Callable[[], object]
-
-
-def transposed(M: int, N: int, dtype: str = "float32", block: int = 64) -> Any:
-    """Return a program that transposes through a shared tile."""
-
-    @T.prim_func
-    def main(X: T.Tensor((M, N), dtype), Y: T.Tensor((N, M), dtype)) -> None:
-        with T.Kernel(T.ceildiv(N, block), T.ceildiv(M, block), threads=128) as (bx, by):
-            tile_in = T.alloc_shared((block, block), dtype)
-            tile_out = T.alloc_shared((block, block), dtype)
-            T.copy(X[by * block, bx * block], tile_in)
-            T.transpose(tile_in, tile_out)
-            T.copy(tile_out, Y[bx * block, by * block])
-
-    return main
 
 
 def by_rows(function: Callable[..., Any], step: int, *arrays: Any) -> Side:

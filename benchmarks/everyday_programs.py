@@ -36,37 +36,23 @@ def elementwise(M: int, N: int, dtype: str, inputs: int, function: Callable[...,
     return main
 
 
-def rms(M: int, N: int, dtype: str, residual: bool = False) -> Any:
-    """Return RMS norm, of a sum with a residual that is stored, too, on request."""
-    if residual:
+def residual_rms(M: int, N: int, dtype: str) -> Any:
+    """Return RMS norm of a total with a residual, which is stored, too."""
 
-        @T.prim_func
-        def main(X: T.Tensor((M, N), dtype), R: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype),
-                 Y: T.Tensor((M, N), dtype), S: T.Tensor((M, N), dtype)) -> None:  # fmt: skip
-            with T.Kernel(M, threads=256) as r:
-                x = T.alloc_fragment((N,), "float32")
-                t = T.alloc_fragment((1,), "float32")
-                sq = T.alloc_fragment((N,), "float32")
-                for j in T.Parallel(N):
-                    x[j] = T.cast(X[r, j], "float32") + T.cast(R[r, j], "float32")
-                T.copy(x, S[r, :])
-                sq[...] = x * x
-                T.reduce_sum(sq, t, dim=0)
-                x[...] = x * T.rsqrt(t[0] / N + 1e-6) * T.cast(W, "float32")
-                T.copy(x, Y[r, :])
-    else:
-
-        @T.prim_func
-        def main(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), Y: T.Tensor((M, N), dtype)) -> None:
-            with T.Kernel(M, threads=256) as r:
-                x = T.alloc_fragment((N,), "float32")
-                t = T.alloc_fragment((1,), "float32")
-                sq = T.alloc_fragment((N,), "float32")
-                T.copy(X[r, :], x)
-                sq[...] = x * x
-                T.reduce_sum(sq, t, dim=0)
-                x[...] = x * T.rsqrt(t[0] / N + 1e-6) * T.cast(W, "float32")
-                T.copy(x, Y[r, :])
+    @T.prim_func
+    def main(X: T.Tensor((M, N), dtype), R: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype),
+             Y: T.Tensor((M, N), dtype), S: T.Tensor((M, N), dtype)) -> None:  # fmt: skip
+        with T.Kernel(M, threads=256) as r:
+            x = T.alloc_fragment((N,), "float32")
+            t = T.alloc_fragment((1,), "float32")
+            sq = T.alloc_fragment((N,), "float32")
+            for j in T.Parallel(N):
+                x[j] = T.cast(X[r, j], "float32") + T.cast(R[r, j], "float32")
+            T.copy(x, S[r, :])
+            sq[...] = x * x
+            T.reduce_sum(sq, t, dim=0)
+            x[...] = x * T.rsqrt(t[0] / N + 1e-6) * T.cast(W, "float32")
+            T.copy(x, Y[r, :])
 
     return main
 
@@ -260,18 +246,5 @@ def dequantized(M: int, N: int, dtype: str) -> Any:
         with T.Kernel(M, threads=256) as r:
             for j in T.Parallel(N):
                 Y[r, j] = T.cast(T.cast(Q[r, j], "float32") * S[r], dtype)
-
-    return main
-
-
-def swiglu(M: int, N: int, dtype: str) -> Any:
-    """Return the gated activation of both halves of rows."""
-
-    @T.prim_func
-    def main(G: T.Tensor((M, 2 * N), dtype), Y: T.Tensor((M, N), dtype)) -> None:
-        with T.Kernel(M, threads=256) as r:
-            for j in T.Parallel(N):
-                g = T.cast(G[r, j], "float32")
-                Y[r, j] = g / (1.0 + T.exp(-g)) * T.cast(G[r, N + j], "float32")
 
     return main

@@ -84,21 +84,21 @@ class JaxOperator(ArrayOperator):
         super().__init__(name, kernel.signature)
         self.kernel = kernel
 
-    def _numbers(self, values: Sequence[Any]) -> tuple[Any, ...]:
+    def _scalars(self, values: Sequence[Any]) -> tuple[Any, ...]:
         return self.kernel.numbers(values)
 
     def __repr__(self) -> str:
         return f"<tile_jax.JaxOperator {self.name}: {self.kernel.signature}>"
 
-    def _function(self, numbers: tuple[Any, ...]) -> Callable[..., Any]:
-        return jax.jit(self._differentiable(numbers), inline=True)
+    def _function(self, scalars: tuple[Any, ...]) -> Callable[..., Any]:
+        return jax.jit(self._differentiable(scalars), inline=True)
 
-    def _differentiable(self, numbers: tuple[Any, ...]) -> Callable[..., Any]:
+    def _differentiable(self, scalars: tuple[Any, ...]) -> Callable[..., Any]:
         """Return the operator as a function of its arrays, with its gradient."""
         count = len(self.kernel.written) - self.signature.workspaces
 
         def plain(*arrays: Any) -> Any:
-            found = tile_call.bind(*arrays, kernel=self.kernel, numbers=numbers)
+            found = tile_call.bind(*arrays, kernel=self.kernel, numbers=scalars)
             return found[0] if count == 1 else tuple(found[:count])
 
         plain.__name__ = re.sub(r"\W", "_", self.name)
@@ -111,5 +111,5 @@ class JaxOperator(ArrayOperator):
             results = function(*arrays)
             return results, residuals(arrays, results)
 
-        function.defvjp(forward, lambda kept, gradient: tuple(backward(kept, gradient, *numbers)))
+        function.defvjp(forward, lambda kept, gradient: tuple(backward(kept, gradient, *scalars)))
         return function

@@ -115,20 +115,20 @@ class MlxOperator(ArrayOperator):
         found = iter(axes)
         return [next(found) if is_tensor else None for is_tensor in self._is_tensor]
 
-    def _function(self, numbers: tuple[Any, ...]) -> Callable[..., Any]:
+    def _function(self, scalars: tuple[Any, ...]) -> Callable[..., Any]:
         import mlx.core as mx
 
         guard = _guard(self.name)
 
         def forward(*arrays: Any) -> Any:
-            return self._launched(guard(*arrays) if len(arrays) > 1 else (guard(*arrays),), numbers)
+            return self._launched(guard(*arrays) if len(arrays) > 1 else (guard(*arrays),), scalars)
 
         def gradients(primals: Any, gradient: Any, results: Any) -> Any:
             if self._formula is None:
                 raise NoGradient(operator=self.name, instead="pass mx.stop_gradient(x)")
             backward, residuals = self._formula
             arrays = primals if isinstance(primals, tuple) else (primals,)
-            found = backward(residuals(arrays, results), gradient, *numbers)
+            found = backward(residuals(arrays, results), gradient, *scalars)
             pairs = zip(found, arrays, strict=True)
             made = tuple(mx.zeros_like(array) if value is None else value for value, array in pairs)
             return made if isinstance(primals, tuple) else made[0]
@@ -137,12 +137,12 @@ class MlxOperator(ArrayOperator):
         function.vjp(gradients)  # type: ignore[attr-defined]
         return function
 
-    def _launched(self, arrays: Sequence[Any], numbers: Sequence[Any]) -> Any:
+    def _launched(self, arrays: Sequence[Any], scalars: Sequence[Any]) -> Any:
         """Launch on values, and return all that is written."""
         import mlx.core as mx
 
         signature = self.signature
-        given, rest = iter(arrays), iter(numbers)
+        given, rest = iter(arrays), iter(scalars)
         by_position: dict[int, Any] = {}
         for position, is_tensor in zip(signature.inputs, self._is_tensor, strict=True):
             value = next(given) if is_tensor else next(rest)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -189,10 +190,10 @@ def stored_type(param: Param) -> str:
     return "uint8" if param.packed else dtype(param.dtype).container
 
 
-class ArrayOperator:
+class ArrayOperator(ABC):
     """An operator of immutable arrays.
 
-    Its results are new arrays, and its numbers are constants of functions of arrays.
+    Its results are new arrays, and its scalars are constants of functions of arrays.
 
     Attributes
     ----------
@@ -229,8 +230,8 @@ class ArrayOperator:
         Parameters
         ----------
         backward
-            ``backward(residuals, gradient, *numbers)`` returns a tuple of a gradient or ``None`` for each array
-            argument. ``gradient`` has the structure of the results; ``numbers`` are the arguments that are numbers.
+            ``backward(residuals, gradient, *scalars)`` returns a tuple of a gradient or ``None`` for each array
+            argument. ``gradient`` has the structure of the results; ``scalars`` are the other arguments.
         residuals
             ``residuals(arguments, results)`` returns what is kept; by default the arrays of the call, as a tuple.
         """
@@ -240,17 +241,17 @@ class ArrayOperator:
     def _called(self, values: Sequence[Any]) -> Any:
         """Call the operator with the arguments in the order of its parameters."""
         arrays = [value for value, is_tensor in zip(values, self._is_tensor, strict=True) if is_tensor]
-        numbers = self._numbers(values)
-        key = tuple(map(repr, numbers))  # 1, 1.0 and True are equal, and 0.0 and -0.0
+        scalars = self._scalars(values)
+        key = tuple(map(repr, scalars))  # 1, 1.0 and True are equal, and 0.0 and -0.0
         function = self._functions.get(key)
         if function is None:
-            function = self._functions[key] = self._function(numbers)
+            function = self._functions[key] = self._function(scalars)
         return function(*arrays)
 
-    def _numbers(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """Return the numbers among the arguments of a call."""
+    def _scalars(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """Return the scalars among the arguments of a call."""
         return tuple(value for value, is_tensor in zip(values, self._is_tensor, strict=True) if not is_tensor)
 
-    def _function(self, numbers: tuple[Any, ...]) -> Callable[..., Any]:
+    @abstractmethod
+    def _function(self, scalars: tuple[Any, ...]) -> Callable[..., Any]:
         """Return the operator as a function of its arrays, which the library can differentiate."""
-        raise NotImplementedError

@@ -188,7 +188,10 @@ class _FuseLoops(StmtRewriter):
 
 
 class _DropStores(StmtRewriter):
-    """Names the values of scratch that only statements of the same iteration use; unused ones are not computed."""
+    """Names the values of scratch that only statements of the same iteration use.
+
+    Values that nothing uses are not computed.
+    """
 
     def __init__(self, roots: Mapping[BufferVar, BufferVar]) -> None:
         self.viewed = {v for pair in roots.items() for v in pair}
@@ -196,15 +199,15 @@ class _DropStores(StmtRewriter):
     def visit_For(self, s: Stmt) -> Stmt:
         if role(s) != "grid":
             return s
-        parts: list[Stmt | None] = list(statements(s.body))
+        parts = list(statements(s.body))
         own = {x.buffer for x in parts if type(x) is tirx.AllocBuffer} - self.viewed
-        live: set[Var] = set()
-        for at, part in reversed(list(enumerate(parts))):
-            if type(part) is tirx.For and is_plain(part):
-                parts[at] = self.named(part, own - live, [])
-            if parts[at] is not None and type(part) is not tirx.AllocBuffer:
-                live.update(collect(parts[at], tirx.Var))
-        return replace_for(s, nodes.seq(parts))
+        live, kept = set[Var](), list[Stmt]()
+        for part in reversed(parts):
+            left = self.named(part, own - live, []) if type(part) is tirx.For and is_plain(part) else part
+            if left is not None:
+                kept.append(left)
+                live.update(() if type(left) is tirx.AllocBuffer else collect(left, tirx.Var))
+        return replace_for(s, nodes.seq(kept[::-1]))
 
     def named(self, loop: Stmt, scratch: set[BufferVar], outer: list[Var]) -> Stmt | None:
         """Return a loop without stores to scratch; ``None`` if it stores nothing else."""

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, Var
-from tile_core.cpu.isa import Isa
+from tile_core.cpu.ops.lane_rows import LaneRows
 from tile_core.cpu.tile2d import ramp
 from tile_core.dtypes import DTYPES
 from tile_core.ir import attributes, nodes
 from tile_core.lowering.legality import Legality
-from tile_core.lowering.variant import Accept, DecodedCall, Reject, Variant
+from tile_core.lowering.variant import DecodedCall
 from tile_core.ops.copy import convert
 from tile_core.ops.reduce import absorber, accumulator, before, combiner, element, neutral
 
 if TYPE_CHECKING:
     from tile_core.context import Context
-    from tile_core.ops.base import View
 
 #: Vectors that are accumulated side by side, to hide the latency of an addition.
 _CHAINS = 4
@@ -28,35 +27,12 @@ _SOURCES = tuple(name for name in DTYPES if name != "bool")
 _RESULTS = tuple(name for name in _SOURCES if not (DTYPES[name].is_integer and DTYPES[name].is_packed))
 
 
-class LaneReduce(Variant):
+class LaneReduce(LaneRows):
     """Reductions along the contiguous dimension; others already vectorise across their results."""
 
     name = "cpu.reduce.lanes"
     op = "reduce"
-    priority = 10
     legality = Legality(operands=("src", "dst"), dtypes=frozenset(product(_SOURCES, _RESULTS)))
-
-    def __init__(self, isa: Isa) -> None:
-        self.isa = isa
-
-    def accepts(self, call: DecodedCall, ctx: Context) -> Accept | Reject:
-        """Accept rows of at least two vectors."""
-        src, dst = call.args
-        if ctx.options is not None and ctx.options.generic:
-            return Reject("the option generic requires plain loops")
-        if int(call.attrs[attributes.DIM]) != len(src.extents) - 1:
-            return Reject("the dimension is not the contiguous one")
-        if (src.dtype, dst.dtype) not in self.legality.dtypes:
-            return Reject(f"{dst.dtype if dst.dtype not in _RESULTS else src.dtype} has no vector form")
-        lanes = self.lanes(src, dst)
-        if src.extents[-1] < 2 * lanes:
-            return Reject(f"rows of {src.extents[-1]} elements are shorter than two vectors of {lanes}")
-        return Accept(note=f"{lanes} lanes")
-
-    def lanes(self, src: View, dst: View) -> int:
-        """Return the elements per vector."""
-        widest = max(DTYPES[d].bits for d in (src.dtype, accumulator(dst.dtype)))
-        return max(2, self.isa.vector_bits // widest)
 
     def lower(self, call: DecodedCall, ctx: Context) -> Stmt:
         """Accumulate by lane, then combine the lanes pairwise."""

@@ -12,50 +12,27 @@ from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BinaryNode, BufferVar, Expr, Stmt, Var
-from tile_core.cpu.isa import Isa
+from tile_core.cpu.ops.lane_rows import LaneRows
 from tile_core.cpu.tile2d import ramp
 from tile_core.dtypes import DTYPES
 from tile_core.ir import attributes, nodes
 from tile_core.lowering.legality import Legality
-from tile_core.lowering.variant import Accept, DecodedCall, Reject, Variant
+from tile_core.lowering.variant import DecodedCall
 from tile_core.ops.copy import convert
 from tile_core.ops.reduce import absorber, accumulator, combiner, neutral
 
 if TYPE_CHECKING:
     from tile_core.context import Context
-    from tile_core.ops.base import View
 
 _TYPES = tuple(name for name, d in DTYPES.items() if name != "bool" and not d.is_packed)
 
 
-class LaneScan(Variant):
+class LaneScan(LaneRows):
     """Scans along the contiguous dimension; others already vectorise across their lines."""
 
     name = "cpu.scan.lanes"
     op = "scan"
-    priority = 10
     legality = Legality(operands=("src", "dst"), dtypes=frozenset(product(_TYPES, _TYPES)))
-
-    def __init__(self, isa: Isa) -> None:
-        self.isa = isa
-
-    def accepts(self, call: DecodedCall, ctx: Context) -> Accept | Reject:
-        """Accept rows of at least two vectors."""
-        src, dst = call.args
-        if ctx.options is not None and ctx.options.generic:
-            return Reject("the option generic requires plain loops")
-        if int(call.attrs[attributes.DIM]) != len(src.extents) - 1:
-            return Reject("the dimension is not the contiguous one")
-        if (src.dtype, dst.dtype) not in self.legality.dtypes:
-            return Reject(f"{dst.dtype if dst.dtype not in _TYPES else src.dtype} has no vector form")
-        lanes = self.lanes(src, dst)
-        if src.extents[-1] < 2 * lanes:
-            return Reject(f"rows of {src.extents[-1]} elements are shorter than two vectors of {lanes}")
-        return Accept(note=f"{lanes} lanes")
-
-    def lanes(self, src: View, dst: View) -> int:
-        """Return the elements per vector."""
-        return max(2, self.isa.vector_bits // max(DTYPES[d].bits for d in (src.dtype, accumulator(dst.dtype))))
 
     def lower(self, call: DecodedCall, ctx: Context) -> Stmt:
         """Scan vector by vector, then the elements that are left."""
