@@ -12,10 +12,10 @@ from tile_core.ir import nodes
 from tile_core.ir.attributes import DESCRIPTOR, NAME
 from tile_core.ir.calls import UNTIL_READ
 from tile_core.simt.barrier_proof.instructions import AsyncInstructions, TensorAccess
-from tile_cuda.copies.elected import SHUFFLE
 from tile_cuda.ops.gemm_wgmma import PRODUCTS
 from tile_cuda.ptx import bulk, tensor, wgmma
 from tile_cuda.ptx.memory import memory_instructions
+from tile_cuda.uniform import SHUFFLE
 
 _ROWS = 4
 #: Columns of tensor memory that a copy writes, that a product reads of an operand there, and the most that it writes.

@@ -75,9 +75,9 @@ def test_a_slot_is_free_before_threads_scale_the_product():
     assert re.search(r"if \(\(number & 31\) == 0\) \{\s*mbarrier_arrive_shared", loop)  # one thread of each warp
 
 
-def test_results_of_a_total_are_stored_as_those_of_an_accumulator():
+def test_results_of_a_total_leave_through_shared_memory():
     source = run(256, 256, 384, 128, 128, 256, 4, persistent=3).source
-    assert "*(uint4*)(&C[" in source
+    assert "cp_async_bulk_tensor_2d_global_shared" in source
     assert "*(unsigned*)(&C[" not in source
 
 

@@ -100,6 +100,19 @@ def operations(node: Node, memory: int = MEMORY) -> int:
     return total
 
 
+def likely_operations(s: Stmt) -> int:
+    """Return the number of operations of a statement after unrolling of short loops."""
+    if type(s) is tirx.SeqStmt:
+        return sum(map(likely_operations, s.seq))
+    if type(s) is tirx.For:
+        extent = nodes.as_int(s.extent)
+        short = isinstance(extent, int) and annotation(s, UNROLL_FACTOR) is None
+        repeated = short and (s.kind != tirx.ForKind.SERIAL or extent <= _SHORT)
+        return (extent if repeated else 1) * likely_operations(s.body)
+    inside = sum(map(likely_operations, bodies_of(s)))
+    return inside + (type(s) is tirx.IfThenElse) if bodies_of(s) else operations(s)
+
+
 class _Bound:
     """Decides loop by loop, innermost first."""
 
@@ -145,7 +158,7 @@ class _Bound:
         why = self.reason(s, extent, each)
         if not why:
             # Compilers unroll short loops unasked, in each iteration of this one.
-            if extent * _likely(body) > self.share:
+            if extent * likely_operations(body) > self.share:
                 new = replace_for(new, _Fixed().stmt(body))
             return new, extent * each
         where = nodes.where_of(s)
@@ -174,16 +187,3 @@ class _Fixed(StmtRewriter):
         if s.kind != tirx.ForKind.SERIAL or annotation(s, UNROLL_FACTOR) is not None:
             return new
         return replace_for(new, new.body, annotations={**dict(s.annotations or {}), UNROLL_FACTOR: nodes.int_const(1)})
-
-
-def _likely(s: Stmt) -> int:
-    """Return the number of operations of a statement after unrolling of short loops."""
-    if type(s) is tirx.SeqStmt:
-        return sum(map(_likely, s.seq))
-    if type(s) is tirx.For:
-        extent = nodes.as_int(s.extent)
-        short = isinstance(extent, int) and annotation(s, UNROLL_FACTOR) is None
-        repeated = short and (s.kind != tirx.ForKind.SERIAL or extent <= _SHORT)
-        return (extent if repeated else 1) * _likely(s.body)
-    inside = sum(map(_likely, bodies_of(s)))
-    return inside + (type(s) is tirx.IfThenElse) if bodies_of(s) else operations(s)

@@ -45,7 +45,7 @@ from tile_core.simt.launch.strength_reduction import reduce_strength
 from tile_core.simt.memory.alignment import Aligned
 from tile_core.simt.memory.arena import plan_arena
 from tile_core.simt.memory.bank_conflicts import spread_over_banks
-from tile_core.simt.memory.launch_assumptions import assume, given_symbols, promised
+from tile_core.simt.memory.launch_assumptions import assume, given_symbols, promised, relied
 from tile_core.simt.memory.packed_tiles import pack_tiles, renamed_addresses
 from tile_core.simt.memory.private_arrays import private_arrays
 from tile_core.simt.memory.register_pressure import register_pressure
@@ -377,7 +377,8 @@ def _with_prefetched_loads(plan: KernelPlan, ctx: Context) -> KernelPlan:
     if most is None or most - register_pressure(plan.body).registers < 2 * MOST_PREFETCHED + OTHERS:
         return plan
     constant = constant_tensors(plan.body, plan.params)
-    return plan.replace(body=prefetch_loads(plan.body, constant, block.thread, block.count))
+    body = prefetch_loads(plan.body, constant, block.thread, block.count, plan.aligned)
+    return plan.replace(body=body, relied=plan.relied.joined(relied(body, plan.aligned)))
 
 
 def _layouts(plan: KernelPlan, ctx: Context) -> KernelPlan:

@@ -3,10 +3,9 @@
 The assembler does not see that of the threads for which ``tid == 0`` only one can be active. Instructions that take
 uniform registers, as bulk copies do, it then writes in a loop over all threads that may be: seen in the code of NVRTC
 13.5, three loops an iteration in a product with two operands, which all warps went through. Behind ``elect.sync`` it
-writes the instruction alone. And the number of the warp comes from a shuffle: only then does the assembler see that the
-branch is the warp's, and keep what is the same for all threads in uniform registers across it. On an H200, a
-float16 product was 0.88 times as fast as with `cp.async` before, 0.89 with ``elect.sync`` alone, and 0.99 with both and
-with copies that follow the reads of operands.
+writes the instruction alone. The branch around it is that of a warp whose number is uniform (``uniform.py``). On an
+H200, a float16 product was 0.88 times as fast as with `cp.async` before, 0.89 with ``elect.sync`` alone, and 0.99 with
+both and with copies that follow the reads of operands.
 
 Only loads are issued so. A copy out of shared memory belongs to a group of the thread that issued it, which the same
 thread waits for, and elsewhere that is the first one.
@@ -17,21 +16,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tile_core.analysis.affine import linear_form
 from tile_core.analysis.point import Point
 from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Node, Stmt, Var
 from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.visit import StmtRewriter, collect
+from tile_core.ir.warp import WARP
 from tile_core.simt.kernel_plan import KernelPlan
 from tile_cuda.ptx.bulk import ELECT, LOADS
+from tile_cuda.uniform import numbers_of
 
 if TYPE_CHECKING:
     from tile_core.context import Context
-
-WARP, WARP_BITS = 32, 5
-SHUFFLE = "shfl_sync_idx_b32"
 
 _AROUND = ("barrier_expect", "barrier_announce", "barrier_wait")
 """Calls that may stand beside loads: any one thread may execute them, the one that issues the loads."""
@@ -51,9 +48,7 @@ class _Elected(StmtRewriter):
 
     def __init__(self, body: Stmt, thread: Var, count: int) -> None:
         self.thread, self.count = thread, count
-        #: The warp's number as a uniform value, from a shuffle if the block has several whole warps.
-        self.warp: Any = nodes.fresh("warp") if count % WARP == 0 and count > WARP else None
-        self.numbers = _numbers(body, thread)
+        self.numbers = numbers_of(body, thread)
         apart = _ApartInWarps(body, self.numbers)
         branches = [p for p in apart.flow.walk() if p.kind == "if"]
         self.convergent = {p.stmt for p in branches} - {p.stmt for p in branches if apart.divergent(p)}
@@ -64,23 +59,9 @@ class _Elected(StmtRewriter):
             return super().visit_IfThenElse(s)
         mine = calls.instruction(ELECT, [], "uint32") != nodes.int_const(0, "uint32")
         if self.count != WARP:
-            mine = tirx.all(*self.of_warp(first), mine)
+            warp = self.thread >> nodes.int_const(WARP.bit_length() - 1)
+            mine = tirx.all(tirx.EQ(warp, nodes.int_const(first // WARP)), mine)
         return tirx.IfThenElse(mine, s.then_case, None, s.span)
-
-    def of_warp(self, first: int) -> list[Expr]:
-        """Return the conditions for the threads of a warp, by its first thread."""
-        if self.warp is not None:
-            return [tirx.EQ(self.warp, nodes.int_const(first // WARP))]
-        after = [self.thread >= nodes.int_const(first)] if first else []
-        return [*after, self.thread < nodes.int_const(first + WARP)]
-
-    def visit_Bind(self, s: Stmt) -> Stmt:
-        if self.warp is None or not s.var.same_as(self.thread):
-            return super().visit_Bind(s)
-        number = nodes.cast(self.thread >> nodes.int_const(WARP_BITS), "uint32")
-        given = [number, nodes.int_const(0), nodes.int_const(WARP - 1), nodes.int_const(0xFFFFFFFF, "uint32")]
-        same = nodes.cast(calls.instruction(SHUFFLE, given, "uint32"), "int32")
-        return nodes.seq([s, tirx.Bind(self.warp, same, s.span)])
 
     def single(self, e: Expr) -> int | None:
         """Return the number of the one thread for which a condition holds."""
@@ -115,19 +96,6 @@ class _ApartInWarps(Varying):
         # `thread < n` and `thread >= n` divide before n; `thread <= n` and `thread > n` behind it.
         behind = isinstance(e, (tirx.LE, tirx.GT)) != turned
         return (number + behind) % WARP == 0
-
-
-def _numbers(body: Stmt, thread: Var) -> dict[Any, int]:
-    """Return the variables that are a thread's number less a constant, with that."""
-    found: dict[Any, int] = {thread: 0}
-    for bind in collect(body, tirx.Bind):
-        names = [v for v in set(collect(bind.value, tirx.Var)) if v in found]
-        if len(names) != 1 or bind.var.same_as(thread):
-            continue
-        form = linear_form(bind.value, names)
-        if form is not None and form.steps == (1,) and isinstance(first := nodes.as_int(form.rest), int):
-            found[bind.var] = found[names[0]] - first
-    return found
 
 
 def _compared(e: Expr, numbers: Mapping[Any, int]) -> tuple[bool, int] | None:

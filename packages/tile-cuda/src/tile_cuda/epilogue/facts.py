@@ -83,6 +83,16 @@ class EpilogueFacts:
         """Whether not all threads execute a statement together."""
         return self.varying.divergent(p) or any(x.kind == "for" and role(x.stmt) in _PARALLEL for x in p.path)
 
+    def ends_in_iterations(self, results: BufferVar) -> bool:
+        """Whether each iteration waits for the product that results come from."""
+        accumulator = self.origins.get(results, results)
+        at = [p for p in self.products_at if self.calls[p].args[accumulator_of(self.calls[p])].buffer == accumulator]
+        loops = [p.loops[-1] for p in at if p.loops]
+        return any(
+            a.buffer.same_as(accumulator) and a.point not in at and loop.order <= a.point.order <= loop.last
+            for a in self.flow.accesses for loop in loops
+        )  # fmt: skip
+
     def _with_copies(self, accumulators: Collection[BufferVar]) -> list[BufferVar]:
         """Return fragments, and those that are copied or computed from them."""
         found = {b: b for b in accumulators}

@@ -157,7 +157,7 @@ class StoreChoices:
             return Reject('the option is "lanes"')
         for reason in _obstacles(call):
             return Reject(reason)
-        if facts.stays and self.option != "always":
+        if facts.stays and self.option != "always" and not facts.ends_in_iterations(source.buffer):
             return Reject("its block is persistent")
         if _is_nested(p):
             return Reject("it is inside of a loop or condition")
@@ -208,6 +208,8 @@ class StoreChoices:
             return False
         if DTYPES[source.dtype].bits not in (_HALF, 2 * _HALF):
             return False
+        if facts.ends_in_iterations(source.buffer):
+            return False  # no product of the next tile is in flight beside its stores
         if source.name in facts.plan.program.layouts or tuple(tensor.extents[-2:]) != tuple(source.extents):
             return False
         held = sum(map(bytes_of, self.results)) + (0 if self.keeps(call) else _bytes(call))

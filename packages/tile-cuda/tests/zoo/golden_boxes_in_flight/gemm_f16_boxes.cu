@@ -70,7 +70,6 @@ __device__ __forceinline__ unsigned long long matrix_descriptor(const void* p, i
   const unsigned high = (unsigned)stride >> 4 | (unsigned)swizzle << 30;
   return (unsigned long long)high << 32 | (low + chunks);
 }
-__device__ __forceinline__ int same_in_warp(int number) { return __shfl_sync(0xffffffffu, number, 0); }
 __device__ __forceinline__ void wgmma_fence_sync_aligned() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
 __device__ __forceinline__ void wgmma_commit_group_sync_aligned() { asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); }
 __device__ __forceinline__ void wgmma_wait_group_sync_aligned_0() { asm volatile("wgmma.wait_group.sync.aligned 0;" : : : "memory"); }
@@ -100,7 +99,6 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
   const int bx = blockIdx.x;
   const int by = blockIdx.y;
   const int tid = threadIdx.x;
-  const int group = same_in_warp(tid >> 7);
   const int warp = (int)shfl_sync_idx_b32((unsigned)(tid >> 5), 0, 31, 4294967295u);
   f16* const A_shared_stages = (f16*)smem;
   f16* const B_shared_stages = (f16*)(smem + 24576);
@@ -128,7 +126,8 @@ extern "C" __global__ void __launch_bounds__(256) gemm(
   for (int k = 0; k < 7; ++k) {
     const int slot = (unsigned)k % 3u;
     mbarrier_wait_parity(&k_arrived[slot], (int)((unsigned)k / 3u) & 1);
-    const int warpgroup_m = group;
+    const int warpgroup = warp >> 2;
+    const int warpgroup_m = warpgroup;
     const int warpgroup_n = 0;
     wgmma_fence_sync_aligned();
     wgmma_m64n128k16_f32_f16_f16_ss_tb(&C_local[0], &A_shared_stages[slot * 4096 + warpgroup_m * 2048], 16, 512, 2, 0, &B_shared_stages[slot * 4096 + warpgroup_n * 128], 4096, 1024, 1, 0, k == 0 ? 0 : 1);

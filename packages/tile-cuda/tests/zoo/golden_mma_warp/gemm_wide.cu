@@ -2,13 +2,6 @@ typedef unsigned short f16;
 struct __align__(64) CUtensorMap { unsigned long long opaque[16]; };
 __device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 __device__ __forceinline__ f16 cvt_rn_f16_f32(float x) { f16 d; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(d) : "f"(x)); return d; }
-__device__ __forceinline__ unsigned shfl_sync_idx_b32(unsigned x, int lane, int clamp, unsigned mask) {
-  unsigned d;
-  asm volatile("shfl.sync.idx.b32 %0, %1, %2, %3, %4;"
-      : "=r"(d)
-      : "r"(x), "r"(lane), "r"(clamp), "r"(mask));
-  return d;
-}
 __device__ __forceinline__ void bar_sync(int id, int threads) { asm volatile("bar.sync %0, %1;" : : "r"(id), "r"(threads) : "memory"); }
 __device__ __forceinline__ void mbarrier_init_shared_cta_b64(void* barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
@@ -136,7 +129,6 @@ extern "C" __global__ void __launch_bounds__(192) __cluster_dims__(2, 1, 1) gemm
   extern __shared__ __align__(1024) unsigned char smem[];
   const int worker = blockIdx.x;
   const int tid = threadIdx.x;
-  const int warp = (int)shfl_sync_idx_b32((unsigned)(tid >> 5), 0, 31, 4294967295u);
   unsigned* const tensor_columns = (unsigned*)(smem + 47168);
   if (tid < 32) {
     tcgen05_alloc_cta_group_1_sync_aligned_shared_cta_b32(&tensor_columns[0], 512);

@@ -150,7 +150,7 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(1, 2, 1) gemm
   fence_mbarrier_init_release_cluster();
   barrier_cluster_arrive_release();
   barrier_cluster_wait_acquire();
-  if (tid < 32) {
+  if (warp < 1) {
     tcgen05_alloc_cta_group_2_sync_aligned_shared_cta_b32(&tensor_columns[0], 32);
     tcgen05_relinquish_alloc_permit_cta_group_2_sync_aligned();
   }
@@ -229,7 +229,7 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(1, 2, 1) gemm
   *(uint4*)&C[(by * 128 + i0) * 64 + (bx * 32 + 24)] = *(const uint4*)&C_v[24];
   barrier_cluster_arrive_release();
   barrier_cluster_wait_acquire();
-  if (tid < 32) {
+  if (warp < 1) {
     tcgen05_dealloc_cta_group_2_sync_aligned_b32(tensor_columns[0], 32);
   }
   if (tid == 0) {

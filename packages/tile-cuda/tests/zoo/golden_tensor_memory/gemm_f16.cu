@@ -148,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(2, 1, 1) gemm
     mbarrier_init_shared_cta_b64(&product_done[0], 1);
     mbarrier_init_shared_cta_b64(&product_done[1], 1);
   }
-  if (tid < 32) {
+  if (warp < 1) {
     tcgen05_alloc_cta_group_1_sync_aligned_shared_cta_b32(&tensor_columns[0], 64);
     tcgen05_relinquish_alloc_permit_cta_group_1_sync_aligned();
   }
@@ -299,7 +299,7 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(2, 1, 1) gemm
     }
   }
   __syncthreads();
-  if (tid < 32) {
+  if (warp < 1) {
     tcgen05_dealloc_cta_group_1_sync_aligned_b32(tensor_columns[0], 64);
   }
   if (tid == 0) {

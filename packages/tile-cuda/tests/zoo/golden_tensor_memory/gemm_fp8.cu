@@ -132,7 +132,7 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
     mbarrier_init_shared_cta_b64(&product_done[0], 1);
     mbarrier_init_shared_cta_b64(&product_done[1], 1);
   }
-  if (tid < 32) {
+  if (warp < 1) {
     tcgen05_alloc_cta_group_1_sync_aligned_shared_cta_b32(&tensor_columns[0], 32);
     tcgen05_relinquish_alloc_permit_cta_group_1_sync_aligned();
   }
@@ -211,7 +211,7 @@ extern "C" __global__ void __launch_bounds__(128) gemm(
   *(uint4*)&C[i0 * 32 + 24] = *(const uint4*)&C_v[24];
   *(uint4*)&C[i0 * 32 + 28] = *(const uint4*)&C_v[28];
   __syncthreads();
-  if (tid < 32) {
+  if (warp < 1) {
     tcgen05_dealloc_cta_group_1_sync_aligned_b32(tensor_columns[0], 32);
   }
   if (tid == 0) {

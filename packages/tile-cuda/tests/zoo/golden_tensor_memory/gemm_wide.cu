@@ -153,7 +153,7 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(1, 2, 1) gemm
     mbarrier_init_shared_cta_b64(&product_done[0], 1);
     mbarrier_init_shared_cta_b64(&product_done[1], 1);
   }
-  if (tid < 32) {
+  if (warp < 1) {
     tcgen05_alloc_cta_group_1_sync_aligned_shared_cta_b32(&tensor_columns[0], 256);
     tcgen05_relinquish_alloc_permit_cta_group_1_sync_aligned();
   }
@@ -412,7 +412,7 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(1, 2, 1) gemm
     }
   }
   __syncthreads();
-  if (tid < 32) {
+  if (warp < 1) {
     tcgen05_dealloc_cta_group_1_sync_aligned_b32(tensor_columns[0], 256);
   }
   if (tid == 0) {

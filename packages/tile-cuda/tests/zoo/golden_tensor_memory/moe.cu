@@ -148,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     mbarrier_init_shared_cta_b64(&product_done[0], 1);
     mbarrier_init_shared_cta_b64(&product_done[1], 1);
   }
-  if (tid < 32) {
+  if (warp < 1) {
     tcgen05_alloc_cta_group_1_sync_aligned_shared_cta_b32(&tensor_columns[0], 32);
     tcgen05_relinquish_alloc_permit_cta_group_1_sync_aligned();
   }
@@ -407,7 +407,7 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
   if (bx < 1) {
     __syncthreads();
     const int i0_1 = tid & 31;
-    if ((tid >> 5) == 0) {
+    if (warp == 0) {
       for (int i = 0; i < 128; ++i) {
         const long long row_128 = (long long)mine[i];
         if (row_128 >= 0LL && row_128 < 150LL) {
@@ -419,7 +419,7 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
   else {
     __syncthreads();
     const int i0_2 = tid & 31;
-    if ((tid >> 5) == 0) {
+    if (warp == 0) {
       for (int i_1 = 0; i_1 < 128; ++i_1) {
         const long long row_129 = (long long)mine[i_1];
         if (row_129 >= 0LL && row_129 < 150LL) {
@@ -437,7 +437,7 @@ extern "C" __global__ void __launch_bounds__(128) main_1(
     mbarrier_inval_shared_cta_b64(&X_shared_arrived[0]);
   }
   __syncthreads();
-  if (tid < 32) {
+  if (warp < 1) {
     tcgen05_dealloc_cta_group_1_sync_aligned_b32(tensor_columns[0], 32);
   }
   if (tid == 0) {

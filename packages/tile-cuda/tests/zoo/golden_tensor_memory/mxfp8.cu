@@ -175,7 +175,7 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(2, 1, 1) scal
     mbarrier_init_shared_cta_b64(&product_done[0], 1);
     mbarrier_init_shared_cta_b64(&product_done[1], 1);
   }
-  if (tid < 32) {
+  if (warp < 1) {
     tcgen05_alloc_cta_group_1_sync_aligned_shared_cta_b32(&tensor_columns[0], 128);
     tcgen05_relinquish_alloc_permit_cta_group_1_sync_aligned();
   }
@@ -218,11 +218,11 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(2, 1, 1) scal
     cp_async_ca_shared_global_4_zfill(&rows_stages[(tid & 31) * 16 + (tid >> 5) * 4], &A_scale[(by * 128 + tid) * 12], by * 128 + tid < 130 ? 4 : 0);
   }
   if (bx * 64 + 64 <= 72) {
-    if (tid < 64) {
+    if (warp < 2) {
       cp_async_ca_shared_global_4(&columns_stages[tid * 4], &B_scale[(bx * 64 + tid) * 12]);
     }
   }
-  else if (tid < 64) {
+  else if (warp < 2) {
     cp_async_ca_shared_global_4_zfill(&columns_stages[tid * 4], &B_scale[(bx * 64 + tid) * 12], bx * 64 + tid < 72 ? 4 : 0);
   }
   cp_async_commit_group();
@@ -286,11 +286,11 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(2, 1, 1) scal
         cp_async_ca_shared_global_4_zfill((unsigned char*)((char*)rows_stages + ((unsigned)(slot_ahead * 512) + (unsigned)((tid & 31) * 16 + (tid >> 5) * 4) * 1u)), &A_scale[(by * 128 + tid) * 12 + (k * 4 + 4)], by * 128 + tid < 130 ? 4 : 0);
       }
       if (bx * 64 + 64 <= 72) {
-        if (tid < 64) {
+        if (warp < 2) {
           cp_async_ca_shared_global_4((unsigned char*)((char*)columns_stages + ((unsigned)(slot_ahead * 256) + (unsigned)(tid * 4) * 1u)), &B_scale[(bx * 64 + tid) * 12 + (k * 4 + 4)]);
         }
       }
-      else if (tid < 64) {
+      else if (warp < 2) {
         cp_async_ca_shared_global_4_zfill((unsigned char*)((char*)columns_stages + ((unsigned)(slot_ahead * 256) + (unsigned)(tid * 4) * 1u)), &B_scale[(bx * 64 + tid) * 12 + (k * 4 + 4)], bx * 64 + tid < 72 ? 4 : 0);
       }
     }
@@ -374,7 +374,7 @@ extern "C" __global__ void __launch_bounds__(128) __cluster_dims__(2, 1, 1) scal
     }
   }
   __syncthreads();
-  if (tid < 32) {
+  if (warp < 1) {
     tcgen05_dealloc_cta_group_1_sync_aligned_b32(tensor_columns[0], 128);
   }
   if (tid == 0) {

@@ -154,7 +154,7 @@ extern "C" __global__ void __launch_bounds__(128) scaled(
     mbarrier_init_shared_cta_b64(&product_done[0], 1);
     mbarrier_init_shared_cta_b64(&product_done[1], 1);
   }
-  if (tid < 32) {
+  if (warp < 1) {
     tcgen05_alloc_cta_group_1_sync_aligned_shared_cta_b32(&tensor_columns[0], 128);
     tcgen05_relinquish_alloc_permit_cta_group_1_sync_aligned();
   }
@@ -180,7 +180,7 @@ extern "C" __global__ void __launch_bounds__(128) scaled(
     cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&B_shared_stages[0], &B_descriptor, 0, 0, &k_arrived[0]);
   }
   cp_async_ca_shared_global_8(&rows_stages[tid * 8], &A_scale[tid * 24]);
-  if (tid < 64) {
+  if (warp < 2) {
     cp_async_ca_shared_global_8(&columns_stages[tid * 8], &B_scale[tid * 24]);
   }
   cp_async_commit_group();
@@ -245,7 +245,7 @@ extern "C" __global__ void __launch_bounds__(128) scaled(
         cp_async_bulk_tensor_2d_shared_cluster_global_tile_mbarrier_complete_tx_bytes(&B_shared_stages[slot_ahead * 4096], &B_descriptor, k * 64 + 64, 0, &k_arrived[slot_ahead]);
       }
       cp_async_ca_shared_global_8((unsigned char*)((char*)rows_stages + ((unsigned)(slot_ahead * 1024) + (unsigned)(tid * 8) * 1u)), &A_scale[tid * 24 + (k * 8 + 8)]);
-      if (tid < 64) {
+      if (warp < 2) {
         cp_async_ca_shared_global_8((unsigned char*)((char*)columns_stages + ((unsigned)(slot_ahead * 512) + (unsigned)(tid * 8) * 1u)), &B_scale[tid * 24 + (k * 8 + 8)]);
       }
     }
@@ -286,7 +286,7 @@ extern "C" __global__ void __launch_bounds__(128) scaled(
   *(uint4*)&C[i0 * 64 + 56] = *(const uint4*)&C_v[56];
   *(uint4*)&C[i0 * 64 + 60] = *(const uint4*)&C_v[60];
   __syncthreads();
-  if (tid < 32) {
+  if (warp < 1) {
     tcgen05_dealloc_cta_group_1_sync_aligned_b32(tensor_columns[0], 128);
   }
   if (tid == 0) {

@@ -70,6 +70,13 @@ class Aligned:
             return gcd(gcd(offset // 2, own), WIDEST) if offset % 2 == 0 else 0
         return gcd(gcd(offset * size, own), WIDEST)
 
+    def joined(self, other: Aligned) -> Aligned:
+        """Return the assumptions of both, which are parts of one."""
+        return Aligned(
+            {**self.addresses, **other.addresses}, {**self.divisors, **other.divisors},
+            {**self.promised, **other.promised},
+        )  # fmt: skip
+
 
 def view_roots(body: Stmt) -> dict[BufferVar, BufferVar]:
     """Return the buffer at whose address each view of a program begins."""

@@ -9,6 +9,14 @@ element follows from the iteration alone, it is loaded one iteration before::
         wait; y = f(x[k], ahead)
         if k + 1 < n: ahead = S[row, k + 1]
 
+If the elements of following iterations are adjacent, as scales of the blocks of a row are, one vector access loads them
+for a group of iterations, and the loop is unrolled by the group::
+
+    ahead[0:4] = S[row, 0:4]
+    for j in range(n / 4):
+        for u in unroll(4): wait; y = f(x[4 * j + u], ahead[u])
+        if j + 1 < n / 4: ahead[0:4] = S[row, 4 * (j + 1) : ...]
+
 The load follows the last use: a copy of the element at the begin of an iteration would wait for it there, since
 assemblers move such copies up behind the load. An element that is the same in each iteration is loaded once, before the
 loop. Vector accesses are loaded likewise.
@@ -18,9 +26,11 @@ Loads to arrays that outlive the iteration remain: they are of another iteration
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
+from tile_core.analysis.affine import linear_form
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.analysis.flow import names_of
 from tile_core.compat import structural
@@ -28,14 +38,18 @@ from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Call, Expr, Key, Mutator, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import attributes, calls, nodes
-from tile_core.ir.visit import StmtRewriter, collect, loads_of, replace_for, substitute
+from tile_core.ir.visit import StmtRewriter, collect, loads_of, replace_for, substitute, uses_var
 from tile_core.records import dataclass
-from tile_core.simt.memory.alignment import WIDEST
+from tile_core.simt.code_size import likely_operations
+from tile_core.simt.memory.alignment import WIDEST, Aligned, strides_of
 
 __all__ = ["MOST_PREFETCHED", "prefetch_loads"]
 
 #: Registers of a thread, of 32 bits, for the elements of an iteration.
 MOST_PREFETCHED = 16
+
+#: Iterations of a group, and operations of their code.
+_GROUPS, _MOST_OPERATIONS = (4, 2), 6144
 
 #: Calls of which a load is an address, not a value.
 _ADDRESSES = ("address", "move")
@@ -43,7 +57,9 @@ _ROLE = {attributes.ROLE: "unroll"}
 _UNROLLED = (tirx.ForKind.UNROLLED, tirx.ForKind.VECTORIZED)
 
 
-def prefetch_loads(body: Stmt, constant: Collection[BufferVar], thread: Var, threads: int) -> Stmt:
+def prefetch_loads(
+    body: Stmt, constant: Collection[BufferVar], thread: Var, threads: int, aligned: Aligned | None = None
+) -> Stmt:  # fmt: skip
     """Return the code of a thread with loads an iteration ahead in loops that wait.
 
     Parameters
@@ -54,13 +70,15 @@ def prefetch_loads(body: Stmt, constant: Collection[BufferVar], thread: Var, thr
         Tensors that nothing writes while the kernel runs.
     thread, threads
         The variable of the thread's number in the block, and how many the block has.
+    aligned
+        The alignment of addresses that vector accesses may rely on.
     """
-    return _PrefetchLoads(constant, thread, threads).stmt(body) if constant else body
+    return _PrefetchLoads(constant, thread, threads, aligned or Aligned()).stmt(body) if constant else body
 
 
 class _PrefetchLoads(StmtRewriter):
-    def __init__(self, constant: Collection[BufferVar], thread: Var, threads: int) -> None:
-        self.constant, self.thread, self.threads = constant, thread, threads
+    def __init__(self, constant: Collection[BufferVar], thread: Var, threads: int, aligned: Aligned) -> None:
+        self.constant, self.thread, self.threads, self.aligned = constant, thread, threads, aligned
         self._found = False
 
     def visit_For(self, s: Stmt) -> Stmt:
@@ -68,7 +86,7 @@ class _PrefetchLoads(StmtRewriter):
         new = super().visit_For(s)
         if not self._found and s.kind == tirx.ForKind.SERIAL and nodes.as_int(s.extent) != 1 and _waits(s.body):
             self._found = True
-            new = _LoadsOfLoop(new, self.constant, self.thread, self.threads).rewritten()
+            new = _LoadsOfLoop(new, self.constant, self.thread, self.threads, self.aligned).rewritten()
         self._found = self._found or outer
         return new
 
@@ -91,6 +109,8 @@ class _PrefetchedLoad:
         The elements of this iteration, for each iteration of ``around``; behind their last use those of the next.
     width
         Bytes of a vector access; 0 for a load of one element.
+    grouped
+        Whether the vector has the elements of several iterations.
     """
 
     load: Expr
@@ -99,6 +119,7 @@ class _PrefetchedLoad:
     changes: bool
     elements: BufferVar
     width: int = 0
+    grouped: bool = False
 
     @property
     def registers(self) -> int:
@@ -147,8 +168,12 @@ class _PrefetchedLoad:
 class _LoadsOfLoop(StmtRewriter):
     """Rewrites one loop."""
 
-    def __init__(self, loop: Stmt, constant: Collection[BufferVar], thread: Var, threads: int) -> None:
-        self.loop, self.constant, self.thread = loop, constant, thread
+    def __init__(
+        self, loop: Stmt, constant: Collection[BufferVar], thread: Var, threads: int, aligned: Aligned
+    ) -> None:  # fmt: skip
+        self.loop, self.constant, self.thread, self.aligned = loop, constant, thread, aligned
+        #: Of the loads to replace: the number of the iteration in its group.
+        self.inside: Var | None = None
         self.analyzer = Analyzer()
         self.analyzer.bind(thread, ir.Range.from_min_extent(0, threads))
         self.found: dict[Key, _PrefetchedLoad] = {}
@@ -175,6 +200,7 @@ class _LoadsOfLoop(StmtRewriter):
                 left -= a.registers
         if not self.chosen:
             return self.loop
+        group = self.in_groups()
         body = self.stmt(self.loop.body)
         found = [a for key, a in self.found.items() if key in self.chosen]
         k, first = self.loop.loop_var, self.loop.min
@@ -184,6 +210,8 @@ class _LoadsOfLoop(StmtRewriter):
         trips = nodes.as_int(self.loop.extent)
         if not (isinstance(trips, int) and trips > 0):
             before = tirx.IfThenElse(first < end, before, None)
+        if group > 1:
+            return nodes.seq([*arrays, before, self.by_group(body, found, group)])
         following = k + nodes.int_const(1, nodes.dtype_of(k))
         parts = list(body.seq) if type(body) is tirx.SeqStmt else [body]
         last = {
@@ -194,6 +222,55 @@ class _LoadsOfLoop(StmtRewriter):
             loads = [a.loaded(k, following) for a in found if last.get(a.elements) == at]
             parts.insert(at + 1, tirx.IfThenElse(following < end, nodes.seq(loads), None))
         return nodes.seq([*arrays, before, replace_for(self.loop, nodes.seq(parts))])
+
+    def in_groups(self) -> int:
+        """Let each chosen load fetch the elements of a group of iterations; return their number."""
+        trips, first = nodes.as_int(self.loop.extent), nodes.as_int(self.loop.min)
+        changing = {key: a for key, a in self.found.items() if key in self.chosen and a.changes}
+        others = sum(a.registers for key, a in self.found.items() if key in self.chosen and not a.changes)
+        if not changing or not isinstance(trips, int) or not isinstance(first, int):
+            return 1
+        for group in _GROUPS:
+            if trips % group or first % group or trips == group:
+                continue
+            if group * likely_operations(self.loop.body) > _MOST_OPERATIONS:
+                continue
+            wide = {key: self.widened(a, group) for key, a in changing.items()}
+            if all(wide.values()) and others + sum(a.registers for a in wide.values() if a) <= MOST_PREFETCHED:
+                self.found |= {key: a for key, a in wide.items() if a}
+                self.inside = nodes.fresh("inside", nodes.dtype_of(self.loop.loop_var))
+                return group
+        return 1
+
+    def widened(self, a: _PrefetchedLoad, group: int) -> _PrefetchedLoad | None:
+        """Return a load for a group of iterations; ``None`` if it is no vector access."""
+        k, size = self.loop.loop_var, DTYPES[nodes.element_type(a.load.source)].bits // 8
+        *rows, last = a.load.indices
+        if a.width or size < 1 or size * group > WIDEST or (size * group) % 4:
+            return None
+        form = linear_form(last, [k])
+        if form is None or form.steps != (1,) or any(uses_var(x, k) for x in (*rows, *a.conditions)):
+            return None
+        if nodes.as_int(strides_of(a.load.source)[-1]) != 1:
+            return None
+        if self.aligned.of(a.load.source, list(a.load.indices), {k: group}) < size * group:
+            return None
+        count = prod(int(loop.extent) for loop in a.around) * group
+        elements = _held(a.load.source, count, wide=True)
+        return replace(a, elements=elements, width=size * group, grouped=True)
+
+    def by_group(self, body: Stmt, found: Sequence[_PrefetchedLoad], group: int) -> Stmt:
+        """Return the loop over groups of iterations."""
+        k, kind = self.loop.loop_var, nodes.dtype_of(self.loop.loop_var)
+        assert self.inside is not None
+        inside, j, number = self.inside, nodes.fresh(str(k.name), kind), nodes.int_const(group, kind)
+        each = nodes.for_loop(self.inside, group, substitute(body, {k: j * number + inside}), "unroll")
+        following = j + nodes.int_const(1, kind)
+        end = nodes.int_const((int(nodes.as_int(self.loop.min)) + int(nodes.as_int(self.loop.extent))) // group, kind)
+        loads = nodes.seq([a.loaded(k, following * number) for a in found if a.changes])
+        first = nodes.int_const(int(nodes.as_int(self.loop.min)) // group, kind)
+        loop = replace_for(self.loop, nodes.seq([each, tirx.IfThenElse(following < end, loads, None)]), min=first)
+        return replace_for(loop, loop.body, loop_var=j, extent=end - first)
 
     # Statements
 
@@ -305,7 +382,10 @@ class _LoadsOfLoop(StmtRewriter):
         if key not in self.chosen:
             return mutator.default_mutate(e)
         found = self.found[key]
-        return nodes.load(found.elements, [found.position], e.span)
+        at = found.position
+        if found.grouped and self.inside is not None:
+            at = at + nodes.cast(self.inside, "int32")
+        return nodes.load(found.elements, [at], e.span)
 
     def _key(self, e: Expr, width: int = 0) -> Key | None:
         """Return the key of a load that may be prefetched; ``None`` of others."""
@@ -328,11 +408,8 @@ class _LoadsOfLoop(StmtRewriter):
         changes = self.loop.loop_var in every
         key = tvm_ffi.StructuralKey((e.source, nodes.int_const(width), nodes.int_const(int(changes)), *indices))
         if key not in self.found:
-            kind = nodes.element_type(e.source)
             count = prod(int(loop.extent) for loop in around) * _elements(e.source, width)
-            aligned = {"data_alignment": WIDEST} if width else {}
-            name = f"{e.source.name}_ahead"
-            elements = tirx.decl_buffer([count], kind, name, scope="local", layout=None, **aligned)
+            elements = _held(e.source, count, wide=bool(width))
             load = nodes.load(e.source, indices, e.span)
             every_time = [tirx.all(*conditions)] if conditions else []
             self.found[key] = _PrefetchedLoad(load, every_time, around, changes, elements, width)
@@ -348,6 +425,13 @@ class _LoadsOfLoop(StmtRewriter):
         if any(value is None for value in mapping.values()):
             return None
         return self.analyzer.simplify(substitute(e, {v: x for v, x in mapping.items() if x is not None and x is not v}))
+
+
+def _held(tensor: BufferVar, count: int, wide: bool) -> BufferVar:
+    """Return the registers for elements of a tensor; ``wide``: vector accesses fill them."""
+    aligned = {"data_alignment": WIDEST} if wide else {}
+    kind = nodes.element_type(tensor)
+    return tirx.decl_buffer([count], kind, f"{tensor.name}_ahead", scope="local", layout=None, **aligned)
 
 
 def _elements(tensor: BufferVar, width: int) -> int:

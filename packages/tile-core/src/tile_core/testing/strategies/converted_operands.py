@@ -23,7 +23,7 @@ def converted_operands(draw: Draw) -> Unit:
     storage, per = SOURCES[source][:2]
     m, n = draw(st.sampled_from((16, 8, 64, 64, 48, 17))), draw(st.sampled_from((64, 64, 128, 32, 40)))
     k, group = draw(st.sampled_from((32, 64, 128))), draw(st.sampled_from((16, 32, 64)))
-    trips, stages = draw(st.sampled_from((0, 1, 2, 3, 4, 5))), draw(st.sampled_from((0, 2, 3, 4)))
+    trips, stages = draw(st.sampled_from((0, 1, 2, 3, 5, 6, 8))), draw(st.sampled_from((0, 2, 3, 4)))
     first, wide = draw(st.sampled_from((False, False, True))), draw(st.sampled_from((1, 2)))
     columns, depth = n * wide - draw(st.sampled_from((0, 0, 3))), max(k * trips, k) - draw(st.sampled_from((0, 0, 32)))
     depth = max(depth, 32)
