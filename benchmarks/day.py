@@ -1,10 +1,11 @@
 """One day of serving a language model: ordinary programs beside the best library for each.
 
-    python benchmarks/day.py [--only fp8] [--rounds 10] [--options '{"persistent": "never"}'] [--json FILE]
+    python benchmarks/day.py [--only fp8] [--rounds 10] [--tiles 128x64x256,128x128x256] [--options JSON] [--json FILE]
 
-The programs are those of ``serving_day_kernels.py``, as a user wrote them from the docs, with default options. Each
-line tries a short list of tiles; all its kernels and libraries take turns in one run, in an order that is drawn anew
-for each round; every kernel is checked first. ``--options`` compiles all kernels with other options.
+The programs are those of ``serving_day_kernels.py``, as a user wrote them from the docs, and of ``day_programs.py``,
+with default options. Each line tries a short list of tiles; all its kernels and libraries take turns in one run, in an
+order that is drawn anew for each round; every kernel is checked first. ``--options`` compiles all kernels with other
+options. Memory-bound programs are also measured beside a copy on the device of as many bytes.
 """
 
 from __future__ import annotations
@@ -14,20 +15,23 @@ import json
 import math
 import multiprocessing
 import time
-import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-import serving_day_kernels as programs
+import day_programs
+import serving_day_kernels
 from cuda_sides import Side, device_of, shuffled_medians
 from day_peers import SETUPS, Setup
+from guarded import each, guard, spoken
 from sides import Row, run
 
 import tile_core as tile
 
 Tiles = tuple[int, ...]
+Kernels = dict[str, tuple[Any, tuple[Any, ...]]]
+"""Kernels and their tiles by name."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Line:
     Attributes
     ----------
     family
-        The function of ``serving_day_kernels``, and of `SETUPS` if ``data`` is empty.
+        The function of ``serving_day_kernels`` or ``day_programs``, and of `SETUPS` if ``data`` is empty.
     problem
         Its arguments without tiles; also those of the setup.
     tiles
@@ -61,7 +65,8 @@ class Line:
 
     def compiled(self, tiles: Tiles, options: dict[str, Any]) -> Any:
         """Return a kernel."""
-        program = getattr(programs, self.family)(*self.problem, *tiles, **dict(self.more))
+        module = serving_day_kernels if hasattr(serving_day_kernels, self.family) else day_programs
+        program = getattr(module, self.family)(*self.problem, *tiles, **dict(self.more))
         return tile.compile(program, target="cuda", options=options)
 
 
@@ -77,6 +82,7 @@ def lines() -> list[Line]:
     for s, more in ((4096, ("window", 1024)), (16384, ("window", 1024)), (4096, ("softcap", 30.0))):
         tiles = ((128, 128, 256), (128, 64, 256), (128, 192, 256))
         found.append(Line("prefill", (1, 32, 8, s, 128), tiles, more[0], (more,)))
+    found += gpt_and_gradients()
     for b, pages in ((16, 128), (64, 64), (4, 512), (128, 16)):
         tiles = tuple((splits, 128) for splits in (1, 2, 4, 8, 16))
         found.append(Line("paged_decode", (b, 32, 8, 128, 64, pages, b * pages), tiles))
@@ -93,14 +99,32 @@ def lines() -> list[Line]:
             (256, 128, 64, 256, 4, 1),
             (128, 64, 64, 128, 4, 1),
         )
-        found.append(Line("w4a16", (m, 8192, 8192, 128), few if m <= 16 else some if m <= 64 else many))
+        tried = few if m <= 16 else some if m <= 64 else many
+        found += [Line(kind, (m, 8192, 8192, 128), tried) for kind in ("w4a16", "zeros")]
+        found.append(Line("fp4", (m, 8192, 8192, 32), tried))
     for m, n, k in ((4096, 4096, 4096), (4096, 7168, 2048), (8192, 8192, 8192), (4096, 24576, 1536)):
         tiles = tuple((m, n, t, s) for m, n, t in ((128, 128, 256), (64, 128, 128)) for s in (4, 6))
         found.append(Line("fp8_blocks", (m, n, k), tiles))
+        tiles = ((128, 256, 128, 256, 4), (128, 256, 128, 384, 3), (256, 128, 128, 256, 4), (128, 128, 128, 256, 4))
+        found.append(Line("fp8", (m, n, k), tiles, "fp8_rows", (("rows", True),)))
+        found.append(Line("fp8", (m, n, k), tiles, "fp8_tensor", (("rows", False),)))
     for m, n in ((8192, 4096), (8192, 16384), (256, 131072)):
         found.append(Line("rms", (m, n), ((256,), (512,), (1024,))))
         found.append(Line("softmax", (m, n), ((256,), (512,), (1024,))))
     found += [Line("swiglu", (8192, n), ((128,), (256,))) for n in (14336, 4093)]
+    return found
+
+
+def gpt_and_gradients() -> list[Line]:
+    """Return attention with sinks, and gradients of attention."""
+    found: list[Line] = []
+    for data, more in (("sinks", ()), ("sinks_window", (("window", 128),))):
+        tiles = ((128, 128, 256), (128, 64, 256), (128, 128, 128), (64, 64, 128))
+        found.append(Line("sinks", (1, 64, 8, 4096, 64), tiles, data, more))
+    for b, h, g, s, d in ((1, 32, 8, 4096, 128), (1, 32, 8, 16384, 128), (2, 32, 8, 4096, 64)):
+        wide = ((64, 128, 256, 2), (64, 64, 128, 2), (32, 128, 256, 2), (64, 128, 256, 1))
+        narrow = ((64, 128, 256, 2), (128, 128, 256, 2), (64, 64, 128, 2), (128, 64, 128, 2))
+        found.append(Line("backward", (b, h, g, s, d), wide if d > 64 else narrow))
     return found
 
 
@@ -121,50 +145,81 @@ class Job:
         return ""
 
 
-def checked(
-    torch: Any, line: Line, setup: Setup, options: dict[str, Any], refused: dict[Tiles, str]
-) -> dict[str, Side]:
-    """Return the right kernels of a line by their tiles."""
-    found: dict[str, Side] = {}
+def kernels_of(
+    line: Line, options: dict[str, Any], refused: dict[tuple[Line, Tiles], str]
+) -> Kernels:  # fmt: skip
+    """Return the kernels of a line that compile."""
+    found: Kernels = {}
     for tiles in line.tiles:
         name = "x".join(map(str, (t for t in tiles if not isinstance(t, str))))
-        if refused[tiles]:
-            print(f"refused: {line.name} {name}: {refused[tiles]}", flush=True)
-            continue
-        once = functools.partial(setup.call, line.compiled(tiles, options), tiles)
+        if refused[line, tiles]:
+            print(f"refused: {line.name} {name}: {refused[line, tiles]}", flush=True)
+        else:
+            found[name] = line.compiled(tiles, options), tiles
+    return found
+
+
+def checked(torch: Any, program: str, setup: Setup, kernels: Kernels) -> dict[str, Side]:
+    """Return the kernels whose results are right."""
+    found: dict[str, Side] = {}
+    for name, (kernel, tiles) in kernels.items():
+        once = functools.partial(setup.call, kernel, tiles)
         for output in setup.outputs:
             output.fill_(float("nan"))
         once()
         torch.cuda.synchronize()
         wrong = setup.wrong()
         if wrong:
-            print(f"WRONG: {line.name} {name}: {wrong}", flush=True)
+            print(f"WRONG: {program} {name}: {wrong}", flush=True)
         else:
             found[name] = once
     return found
 
 
-def measured(torch: Any, line: Line, options: dict[str, Any], refused: dict[Tiles, str], rounds: int) -> Row | None:
-    """Return the row of a line."""
-    setup = SETUPS[line.data or line.family](torch, *line.problem)
-    ours = checked(torch, line, setup, options, refused)
-    both = {**ours, **setup.peers}
+def working(torch: Any, program: str, sides: Mapping[str, Side]) -> dict[str, Side]:
+    """Return the sides that run in this version of their library; print the reasons of the others."""
+    found: dict[str, Side] = {}
+    for name, side in sides.items():
+        try:
+            side()
+            torch.cuda.synchronize()
+            found[name] = side
+        except Exception as error:
+            print(f"left out: {program}, {name}: {type(error).__name__} {error}".splitlines()[0], flush=True)
+    return found
+
+
+def measured(torch: Any, program: str, setup: Setup, kernels: Kernels, rounds: int) -> Row | None:
+    """Return the row of a program: its best kernel beside its best library."""
+    ours, peers = checked(torch, program, setup, kernels), working(torch, program, setup.peers)
+    both = {**ours, **peers, **working(torch, program, setup.beside)}
+    if setup.unit == "TB/s":
+        both["copy"] = copy_of(torch, setup.work)
     times = dict(zip(both, shuffled_medians(torch, list(both.values()), rounds), strict=True))
-    if not ours or not setup.peers:
+    peer = min(peers, key=lambda n: times[n], default="")
+    ratios = {n: f" ({times[peer] / times[n]:.2f})" if peer and n in ours else "" for n in times}
+    print(f"{program}: {', '.join(f'{n} {t:.4f}{ratios[n]}' for n, t in times.items())}", flush=True)
+    if not ours:
         return None
-    best, peer = min(ours, key=lambda n: times[n]), min(setup.peers, key=lambda n: times[n])
-    print(f"{line.name}: {', '.join(f'{n} {t:.4f}' for n, t in times.items())}", flush=True)
+    best = min(ours, key=lambda n: times[n])
     return {
-        "program": line.name, "tiles": best, "ms": times[best], setup.unit: setup.work / times[best] / 1e9,
-        "peer": peer, "peer's ms": times[peer], "ratio": times[peer] / times[best],
+        "program": program, "tiles": best, "ms": times[best], setup.unit: setup.work / times[best] / 1e9,
+        "peer": peer, "peer's ms": times.get(peer), "ratio": times[peer] / times[best] if peer else None,
+        "share of a copy's bandwidth": times["copy"] / times[best] if "copy" in times else None,
     }  # fmt: skip
+
+
+def copy_of(torch: Any, traffic: float) -> Side:
+    """Return a copy on the device that reads and writes as many bytes in total."""
+    source, to = (torch.zeros(int(traffic) // 2, dtype=torch.uint8, device="cuda") for _ in range(2))
+    return functools.partial(to.copy_, source)
 
 
 def compiled(every: Iterable[Job], processes: int) -> dict[tuple[Line, Tiles], str]:
     """Compile kernels in a pool; return the refusals."""
     jobs, begin = list(every), time.perf_counter()
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context("spawn")) as pool:
-        reasons = list(pool.map(Job.run, jobs))
+        reasons = spoken(pool.map(Job.run, jobs))
     print(f"{len(jobs)} kernels after {time.perf_counter() - begin:.0f} s", flush=True)
     return {(job.line, job.tiles): reason for job, reason in zip(jobs, reasons, strict=True)}
 
@@ -172,23 +227,22 @@ def compiled(every: Iterable[Job], processes: int) -> dict[tuple[Line, Tiles], s
 def measure(arguments: Any) -> list[Row]:
     """Return one row per line: our best tiles beside the best peer."""
     wanted = [line for line in lines() if any(o in line.name for o in arguments.only.split(","))]
+    if arguments.tiles:
+        tiles = tuple(tuple(map(int, x.split("x"))) for x in arguments.tiles.split(","))
+        wanted = [replace(line, tiles=tiles) for line in wanted]
     refused = compiled((Job(x, t, arguments.options) for x in wanted for t in x.tiles), arguments.processes)
     import torch
 
     print(device_of(torch))
-    rows: list[Row] = []
-    for line in wanted:
-        mine = {t: refused[line, t] for t in line.tiles}
-        try:
-            row = measured(torch, line, json.loads(arguments.options), mine, arguments.rounds)
-        except Exception:
-            traceback.print_exc()
-            continue
-        finally:
-            torch.cuda.empty_cache()
-        rows += [] if row is None else [row]
+    options = json.loads(arguments.options)
+
+    def row(line: Line) -> Row | None:
+        setup = SETUPS[line.data or line.family](torch, *line.problem)
+        return measured(torch, line.name, setup, kernels_of(line, options, refused), arguments.rounds)
+
+    rows = each(torch, {line.name: functools.partial(row, line) for line in wanted})
     for family in dict.fromkeys(x.data or x.family for x in wanted):
-        ratios = [r["ratio"] for r in rows if r["program"].split()[0] == family]
+        ratios = [r["ratio"] for r in rows if r["program"].split()[0] == family and r["ratio"]]
         if ratios:
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
             print(f"{family}: geometric mean {mean:.3f}, least {min(ratios):.3f}")
@@ -200,8 +254,9 @@ def own_options(parser: Any) -> None:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--processes", type=int, default=16, help="that compile")
     parser.add_argument("--only", default="", help="only lines whose name contains one of these, separated by commas")
+    parser.add_argument("--tiles", default="", help="other tiles for all lines, such as 128x64x256,128x128x256")
     parser.add_argument("--options", default="{}", help="the options of all kernels, as JSON")
 
 
 if __name__ == "__main__":
-    run("a day of serving on a GPU", measure, own_options)
+    guard(lambda: run("a day of serving on a GPU", measure, own_options))
