@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tile_core.language as T
+from tile_core.compat.tvm import tirx
 from tile_core.errors.language import BadArgument, BadOperand, ConstantDoesNotFit, NotCompileTime
 from tile_core.ir.attributes import FORMAT, MESSAGE
 
@@ -224,6 +225,22 @@ def test_any_and_all(execute):
     out = np.zeros(4, "bool")
     execute(k, np.array([[0, 0, 1], [1, 1, 0]], "bool"), out)
     assert list(out) == [True, True, False, False]
+
+
+@pytest.mark.parametrize(("right", "joined"), [
+    (lambda i, n: i // 4 > 0, True), (lambda i, n: i % 3 > 0, True), (lambda i, n: 4 // n > 0, False),
+    (lambda i, n: i % n > 0, False), (lambda i, n: i // -1 > 0, False), (lambda i, n: T.exp(n) > 0, False),
+])  # fmt: skip
+def test_conditions_that_may_trap_are_choices(right, joined):
+    found = []
+
+    @T.prim_func
+    def k(n: T.int32, O: T.Tensor((8,), "bool")):
+        with T.Kernel(8) as bx:
+            found.extend([T.all_of(bx > 2, right(bx, n)).expr, T.any_of(bx > 2, right(bx, n)).expr])
+            O[bx] = False
+
+    assert [isinstance(e, kind) for e, kind in zip(found, (tirx.And, tirx.Or), strict=True)] == [joined] * 2
 
 
 def test_builtins_of_runtime_values(execute):

@@ -55,7 +55,7 @@ def _may_trap(expr: Expr) -> bool:
     found: list[Any] = []
     for kind in (tirx.FloorDiv, tirx.FloorMod, tirx.Div, tirx.Mod, ir.Call):
         tvm_ffi.structural_walk(expr, (kind, found.append))
-    return bool(found)
+    return any(isinstance(x, ir.Call) or not isinstance(x.b, tirx.IntImm) or int(x.b) in (0, -1) for x in found)
 
 
 def not_(a: object) -> object:
