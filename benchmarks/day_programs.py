@@ -200,7 +200,8 @@ def backward(
             # Tiles of scores have keys as rows: so they are operands of the gradients of keys and values as they are.
             s = T.alloc_fragment((bN, bM), "float32")
             ds = T.alloc_fragment((bN, bM), "float32")
-            p, p_s = T.alloc_fragment((bN, bM), dtype), T.alloc_shared((bN, bM), dtype)
+            p, dp = T.alloc_fragment((bN, bM), dtype), T.alloc_fragment((bN, bM), dtype)
+            dp_s = T.alloc_shared((bN, bM), dtype)
             dk, dv = T.alloc_fragment((bN, D), "float32"), T.alloc_fragment((bN, D), "float32")
             dq, dq_s = T.alloc_fragment((bM, D), "float32"), T.alloc_shared((bM, D), "float32")
             T.copy(K[b, g, bx * bN, 0], k)
@@ -223,10 +224,10 @@ def backward(
                 T.gemm(p, do, dv)
                 for i, j in T.Parallel(bN, bM):
                     ds[i, j] = s[i, j] * (ds[i, j] - mean[j])
-                T.copy(ds, p)
-                T.copy(p, p_s)
-                T.gemm(p, q, dk)
-                T.gemm(p_s, k, dq, transpose_A=True, clear_accum=True)
+                T.copy(ds, dp)
+                T.copy(dp, dp_s)
+                T.gemm(dp, q, dk)
+                T.gemm(dp_s, k, dq, transpose_A=True, clear_accum=True)
                 T.copy(dq, dq_s)
                 T.atomic_add(totals[b, h, m, 0], dq_s)
             for i, d in T.Parallel(bN, D):
