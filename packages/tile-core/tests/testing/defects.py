@@ -338,3 +338,55 @@ def loops_are_fused_by_their_extents(patch: Any) -> None:
         return None
 
     patch.setattr(fuse_loops, "_width", width)
+
+
+def scans_restart_at_each_vector(patch: Any) -> None:
+    """CPU: a scan of vectors does not keep the last lane for the next one."""
+    from tile_core.cpu.ops import scan
+
+    vectors = scan._ScannedRow.vectors
+    patch.setattr(scan._ScannedRow, "vectors", lambda self, part, carry: vectors(self, part, carry)[:-1])
+
+
+def tables_have_the_first_scale(patch: Any) -> None:
+    """CPU: a table of 4-bit codes has the scale of its first element, whichever others its run has."""
+    from tile_core.cpu import code_tables
+
+    class First:
+        def bind(self, lane: Any, *_: Any) -> None:
+            self.lane = lane
+
+        def simplify(self, index: Any) -> Any:
+            return substitute(index, {self.lane: tirx.IntImm(self.lane.ty, 0)})
+
+    patch.setattr(code_tables, "Analyzer", First)
+
+
+def tables_ignore_the_sign_of_codes(patch: Any) -> None:
+    """CPU: a permutation looks the lower three bits of a 4-bit code up."""
+    from tile_core.cpu import build
+
+    look = build.looked_up
+
+    def looked_up(e: Any) -> Any:
+        new = look(e)
+        if new is e:
+            return e
+        index = e.indices[0]
+        bits = tirx.Broadcast(tirx.IntImm(nodes.dtype_of(index).partition("x")[0], 7), 16)
+        return look(tirx.BufferLoad(e.source, [tirx.bitwise_and(index, bits)]))
+
+    patch.setattr(build, "looked_up", looked_up)
+
+
+def blocks_have_the_first_scale(patch: Any) -> None:
+    """CPU: block-scaled products have the scales of the first block of K in all blocks."""
+    from tile_core.cpu import micro_scaled
+
+    half = micro_scaled._half
+
+    def first(*given: Any) -> Any:
+        read = half(*given)
+        return lambda i, j: read(i, nodes.int_const(0))
+
+    patch.setattr(micro_scaled, "_half", first)

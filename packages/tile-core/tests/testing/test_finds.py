@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tile_core as tile
+from tile_core.cpu.isa import detect
 from tile_core.errors.lowering import UnknownProcessor
 from tile_core.testing import search as searching
 from tile_core.testing.compile_only import TEXT
@@ -20,6 +21,8 @@ defects = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(defects)
 
 _SEEDS = 12
+#: The family of processors that looks 4-bit codes up in tables.
+TABLES = "cpu with AVX-512"
 #: What was wrong, how it is put back, the target, and the chunk of the search that finds it.
 FINDS = {
     "indices of the CPU": ("indices_by_tvm", "cpu", Chunk("programs", 0, 10, "nibbles")),
@@ -93,6 +96,10 @@ FINDS = {
         "cuda:sm_80",
         Chunk("programs", 0, 30, "packed"),
     ),
+    "scans of more than a vector": ("scans_restart_at_each_vector", "cpu", Chunk("programs", 0, 10, "reductions")),
+    "scales of tables": ("tables_have_the_first_scale", TABLES, Chunk("programs", 0, 10, "converted-operands")),
+    "codes of tables": ("tables_ignore_the_sign_of_codes", TABLES, Chunk("programs", 0, 10, "converted-operands")),
+    "scales of blocks of products": ("blocks_have_the_first_scale", "cpu", Chunk("programs", 0, 10, "scaled-products")),
 }
 
 
@@ -103,6 +110,9 @@ def find(name, patch):
     patch.setattr(searching, "SHRINKING", 0.0)
     for made_smaller in ("guilty", "smallest"):
         patch.setattr(searching.indices, made_smaller, lambda kernel, fails: kernel)
+    if target == TABLES and detect().name != "avx512":
+        pytest.skip("no permutation of this width here")
+    target = "cpu" if target == TABLES else target
     runtime = {"cpu": None, "cpu:alderlake": TEXT}.get(target, "emulator")
     try:
         session = Session(target, runtime)

@@ -97,7 +97,7 @@ def gemm_sp(
 def _reduction(kind: str) -> Any:
     def combine(src: Any, dst: Any, dim: int = -1, clear: bool = True, nan_propagate: bool = False) -> None:
         to = as_region(dst)
-        data = values_of(src)
+        data = values_of(src) if kind in ("any", "all") else _operands(src, dst)
         before = None if clear else values_of(dst).reshape(tuple(np.delete(data.shape, dim)))
         result = oracles.reduce(kind, data, dim, before=before, nan_propagate=nan_propagate)
         write_values(to, result.reshape(to.extents))
@@ -112,19 +112,22 @@ def reduce(src: Any, dst: Any, kind: str, dim: int = -1, clear: bool = True, **h
 
 def cumsum(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False) -> None:
     """Cumulative addition."""
-    write_values(as_region(src if dst is None else dst), oracles.cumsum(values_of(src), dim, reverse))
+    to = src if dst is None else dst
+    write_values(as_region(to), oracles.cumsum(_operands(src, to), dim, reverse))
 
 
 def cumprod(src: Any, dst: Any = None, dim: int = 0, reverse: bool = False) -> None:
     """Running products."""
-    write_values(as_region(src if dst is None else dst), oracles.cumprod(values_of(src), dim, reverse))
+    to = src if dst is None else dst
+    write_values(as_region(to), oracles.cumprod(_operands(src, to), dim, reverse))
 
 
 def cummax(
     src: Any, dst: Any = None, dim: int = 0, reverse: bool = False, nan_propagate: bool = False, **hints: Any
 ) -> None:  # fmt: skip
     """Running maxima."""
-    write_values(as_region(src if dst is None else dst), oracles.cummax(values_of(src), dim, reverse, nan_propagate))
+    to = src if dst is None else dst
+    write_values(as_region(to), oracles.cummax(_operands(src, to), dim, reverse, nan_propagate))
 
 
 #: The named reductions.
@@ -177,6 +180,15 @@ def scan_with(function: Any, src: Any, dst: Any = None, dim: int = 0, reverse: b
     for made, d in zip(_folded(function, src, _typed(identity, dst), dim, reverse, several), dst, strict=True):
         to = as_region(d)
         to.write(np.moveaxis(np.flip(made, -1) if reverse else made, -1, dim).reshape(to.extents))
+
+
+def _operands(src: Any, dst: Any) -> Any:
+    """Return the values of a tile that accumulate into another one.
+
+    Integers wrap to its type first.
+    """
+    dtype = as_region(dst).buffer.dtype
+    return values_of(src if is_float(dtype) else _converted(src, dtype))
 
 
 def _converted(src: Any, dtype: str) -> Memory:

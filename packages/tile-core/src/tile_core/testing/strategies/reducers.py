@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 from hypothesis import strategies as st
 
 from tile_core.testing.case import VALUE, Unit, output, scalar, tensor
+from tile_core.testing.data import Array, stored, values
 from tile_core.testing.strategies.draws import Draw
 from tile_core.testing.strategies.themes import randoms, spelled, themed
 
@@ -12,6 +14,14 @@ _EXTENTS = (1, 2, 3, 4, 5, 7, 8, 12, 16, 24, 33, 96, 260)
 #: Rows, columns and threads that come out even: each group of threads has rows of its own.
 _EVEN = ((8, 64, 64), (4, 128, 128), (16, 96, 128), (8, 256, 256), (2, 512, 64))
 _THREADS = (1, 31, 32, 64, 96, 128, 256)
+#: Lengths of lines of scans: shorter and longer than vectors, with and without elements that are left.
+_LINES = (260, 131, 96, 67, 64, 33, 16, 8, 3, 1)
+#: Element types of a tile that is scanned or reduced, and of the result.
+_CONVERTED = (
+    *((d, d) for d in ("float32", "int32", "float16", "bfloat16", "uint8", "int64", "float64", "uint16")),
+    ("float16", "float32"), ("int8", "int32"), ("int32", "uint8"), ("float8_e4m3fn", "float32"),
+    ("float32", "bfloat16"),
+)  # fmt: skip
 #: Element types of the operands of a product, and the numbers of some.
 _PAIRS = (
     ("float16", "float16"), ("float32", "float32"), ("bfloat16", "bfloat16"), ("int8", "int8"), ("int8", "int8"),
@@ -78,12 +88,14 @@ def reducers(draw: Draw) -> Unit:
 @st.composite
 def reductions(draw: Draw) -> Unit:
     """Draw scans, and reductions of a tile that accumulate or start anew."""
+    if draw(st.booleans()):
+        return _scan(draw)
     rows, cols = draw(st.sampled_from(_EXTENTS)), draw(st.sampled_from(_EXTENTS))
-    dtype = draw(st.sampled_from(("float32", "int32", "float16", "bfloat16", "uint8", "int64")))
+    dtype, to = draw(st.sampled_from(_CONVERTED))
     dim, clear = draw(st.integers(0, 1)), draw(st.booleans())
     kinds = ["sum", "max", "min", "abssum", "absmax", "prod", "any", "all"]
     kind = draw(st.sampled_from(kinds + ["bitand", "bitor", "bitxor"] * ("int" in dtype)))
-    out = draw(st.sampled_from(("int32", "uint8", "bool"))) if kind in ("any", "all") else dtype
+    out = draw(st.sampled_from(("int32", "uint8", "bool"))) if kind in ("any", "all") else to
     scopes = [draw(st.sampled_from(("shared", "fragment"))) for _ in range(2)]
     size = (cols, rows)[dim]
     lines = [f'a = T.alloc_{scopes[0]}(({rows}, {cols}), "{dtype}")', f'r = T.alloc_{scopes[1]}(({size},), "{out}")']
@@ -95,6 +107,34 @@ def reductions(draw: Draw) -> Unit:
     return themed(
         "reductions", draw, params, "\n".join(lines), {"": data}, VALUE, threads=draw(st.sampled_from(_THREADS))
     )
+
+
+def _scan(draw: Draw) -> Unit:
+    """Return a scan of a tile, in place or into another one."""
+    kind, dim = draw(st.sampled_from(("sum", "sum", "prod", "max", "max"))), draw(st.sampled_from((1, 1, 0)))
+    short, long = draw(st.sampled_from((1, 2, 5, 16))), draw(st.sampled_from(_LINES))
+    shape = (long, short) if dim == 0 else (short, long)
+    source, to = draw(st.sampled_from(_CONVERTED))
+    # Running products of signs, or of powers of two, which only grow: exact in every order, also where they overflow.
+    low, high = draw(st.sampled_from(((-1, 1), (1, 2)))) if kind == "prod" else (-1, 1) if kind == "sum" else (-9, 9)
+    scopes = [draw(st.sampled_from(("shared", "fragment"))) for _ in range(2)]
+    lines, out = [f'a = T.alloc_{scopes[0]}({shape}, "{source}")', "T.copy(X, a)"], "a"
+    if source != to or draw(st.booleans()):
+        lines, out = [*lines, f'r = T.alloc_{scopes[1]}({shape}, "{to}")'], "r"
+    way = draw(st.sampled_from(("", ", reverse=True")))
+    way += draw(st.sampled_from(("", ", nan_propagate=True"))) if kind == "max" else ""
+    lines += [f"T.cum{kind}(a, {out}, dim={dim - draw(st.sampled_from((0, 2)))}{way})", f"T.copy({out}, B)"]
+    data = {"X": _with_nan(draw, randoms(draw, shape, source, low, high), source, kind)}
+    params, threads = [tensor("X", source, *shape), output("B", to, *shape)], draw(st.sampled_from(_THREADS))
+    return themed("reductions", draw, params, "\n".join(lines), {"": data}, VALUE, threads=threads)
+
+
+def _with_nan(draw: Draw, x: Array, dtype: str, kind: str) -> Array:
+    """Return the array, with a few NaN where maxima of floats are scanned."""
+    if kind != "max" or dtype not in ("float32", "float16", "bfloat16", "float64") or draw(st.booleans()):
+        return x
+    rng = np.random.default_rng(draw(st.integers(0, 10**6)))
+    return stored(np.where(rng.random(x.shape) < 0.1, np.nan, values(x, dtype, x.shape)), dtype)
 
 
 #: Functions of the user's, as (tiles, text, identity); whole numbers stay exact in every order.
