@@ -76,7 +76,7 @@ def test_enough_of_them_are_refused_by_name():
 def test_names_of_tilelang():
     with pytest.raises(TileError, match=r"\[K\d+\] T\.parallel: "):
         attempt(spelled.parallel, "text", "text", 1)
-    with pytest.raises(TileError, match=r"\[K232\] T\.gemm: .* is no barrier"):
+    with pytest.raises(TileError, match=r"\[K232\] T\.gemm: .* is not a barrier"):
         attempt(lambda *tiles: spelled.gemm(*tiles, mbar="nonsense"), "shared", "shared", 3)
 
 

@@ -75,7 +75,7 @@ def scale(M):
 REFUSALS = """
 import importlib.metadata, json, os, sys
 from pathlib import Path
-os.environ["CUDA_VISIBLE_DEVICES"] = ""  # as where there is no device
+os.environ["CUDA_VISIBLE_DEVICES"] = ""  # hides the devices of this machine
 import numpy as np
 import tile_runtime
 import device_kernels

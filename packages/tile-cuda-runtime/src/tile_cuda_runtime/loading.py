@@ -21,7 +21,7 @@ def make(target: str) -> RuntimeAdapter:
 
     kind, _, arch = target.partition(":")
     if kind != KIND:
-        raise ValueError(f"{target} is no target of the kind cuda")
+        raise ValueError(f"{target} is not a target of tile-cuda-runtime")
     if not arch:
         compute = api.current_compute()
         arch = FALLBACK if compute is None else arch_for(compute)

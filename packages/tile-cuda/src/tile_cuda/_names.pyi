@@ -344,7 +344,7 @@ def tcgen05_gemm(
     Raises
     ------
     BadBarrier, UnbalancedBarrier
-        If ``mbar`` is no barrier; when it is compiled, if phases do not balance, or C is touched before the wait.
+        If ``mbar`` is not a barrier; when it is compiled, if phases do not balance, or C is touched before the wait.
     NotWaitedFor
         When it is compiled: A or B is written before the wait.
     VariantRefused, VariantMissing

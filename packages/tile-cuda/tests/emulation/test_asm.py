@@ -84,7 +84,7 @@ REFUSED = {
     "no register for the input constraint 'C'": ("mov.b32 %0, 1;", ': "=r"(d) : "C"(a)'),
     "cannot be read": ("mov.b32 %0, 1;", ": =r(d)"),
     "has no operand %3": ("mov.b32 %0, %3;", ': "=r"(d) : "r"(a)'),
-    "no register of the asm statement": ("mov.b32 %0, t;", ': "=r"(d)'),
+    "not a register of the asm statement": ("mov.b32 %0, t;", ': "=r"(d)'),
     "the label out is not in": ("bra out;", ""),
     "two labels of one name": ("x: x: membar.gl;", ""),
     "the registers .b8 t cannot be read": (".reg .b8 t;", ""),
@@ -129,7 +129,7 @@ def test_forms_that_do_not_exist_have_no_model(opcode):
 
 
 def test_a_text_that_is_no_architecture():
-    with pytest.raises(ValueError, match="no architecture"):
+    with pytest.raises(ValueError, match="not an architecture"):
         Arch.of("ampere")
     assert Arch.of("90a") == Arch(90, "a")
     assert not Arch(100, "a").has(Arch(90, "a"))

@@ -248,7 +248,7 @@ def test_columns_that_instructions_of_one_width_cannot_share_are_refused(n, lega
             T.tcgen05_gemm(S, R, F, False, True, clear_accum=True)
             T.copy(F, C)
 
-    with pytest.raises(TileError, match=f"{n} columns are no multiple of 32, .*: {legal} are"):
+    with pytest.raises(TileError, match=f"{n} columns are not a multiple of 32, .*: {legal} are"):
         tile.compile(main, TARGET, runtime="emulator")
 
 

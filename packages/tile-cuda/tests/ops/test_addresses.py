@@ -70,5 +70,5 @@ def test_copies_are_prefetched(target: str, options: dict[str, str]) -> None:
 
 
 def test_no_tensor_map_describes_them() -> None:
-    with pytest.raises(VariantRefused, match="W is no parameter"):
+    with pytest.raises(VariantRefused, match="W is not a parameter"):
         tile.compile(grouped(3, asked=True), "cuda:sm_90a")

@@ -117,7 +117,7 @@ def alone(m=128, n=64, k=64, threads=128, kind="forced", held=False):
         ({"threads": 256}, "256 threads execute it; blocks of 128 move accumulators"),
         ({"m": 64}, "M=64 is not a multiple of the atom 128; nearest legal: 128"),
         ({"k": 24}, "K=24 is not a multiple of the atom 16; nearest legal: 16 or 32"),
-        ({"n": 272, "k": 16}, "272 columns are no multiple of 32, as more than 256 have to be: 256 and 288 are"),
+        ({"n": 272, "k": 16}, "272 columns are not a multiple of 32, as more than 256 have to be: 256 and 288 are"),
         ({"n": 208, "k": 320, "held": True},
          "it needs 208 accumulator columns and two sets of 160 of A; tensor memory has 512"),
         ({"kind": "plain"}, 'T.tcgen05_gemm and its siblings do, and others with the option tcgen05="always"'),

@@ -132,8 +132,8 @@ RULES = {
                       {"attrs": {ASKED_LAYOUT: row_major((8, 65))}}),
     "an operand": ({"attrs": {READABLE_ROWS: [0, 32]}}, "products read S, which no descriptor describes in plain order",
                    {"attrs": {READABLE_ROWS: [0, 32], "variant": "cuda.copy.bulk"}}),
-    "a part of 16 bytes": ({"tile": (7, 65)}, "910 bytes are no multiple of 16", {"tile": (16, 65)}),
-    "more than a phase": ({"tile": (8192, 65), "shape": (8192, 65)}, "1064960 bytes are no multiple of 16 up to",
+    "a part of 16 bytes": ({"tile": (7, 65)}, "910 bytes are not a multiple of 16", {"tile": (16, 65)}),
+    "more than a phase": ({"tile": (8192, 65), "shape": (8192, 65)}, "1064960 bytes are not a multiple of 16 up to",
                           {"tile": (8064, 65), "shape": (8192, 65)}),
     "an unaligned address": ({"aligned": lambda a: Aligned({a: 8}, {})}, "A is not known to begin at a multiple of 16",
                              {"aligned": lambda a: Aligned({a: 16}, {})}),
@@ -161,11 +161,11 @@ def test_each_rule_has_two_sides(name):
     ("given", "says"),
     [
         ({"shape": (32, 65), "tile_shape": (8, 64)}, "rows do not lie one after another in A"),
-        ({"shape": (28, 65), "tile_shape": (7, 65)}, "910 bytes are no multiple of 16"),
+        ({"shape": (28, 65), "tile_shape": (7, 65)}, "910 bytes are not a multiple of 16"),
         ({"shape": (33, 65), "tile_shape": (8, 65), "begin": 1}, "it is not known to begin at a multiple of 16 bytes"),
         ({"shape": (32, 65), "tile_shape": (8, 65), "step": 4, "times": 7}, "begin at a multiple of 16 bytes of A"),
         ({"shape": (32, 65), "tile_shape": (8, 65), "times": 5}, "it is not known to be inside of A"),
-        ({"shape": (600000, 5), "tile_shape": (150000, 5)}, "no multiple of 16 up to|shared memory"),
+        ({"shape": (600000, 5), "tile_shape": (150000, 5)}, "not a multiple of 16 up to|shared memory"),
     ],
 )
 def test_a_copy_that_demands_one_names_the_rule(given, says):

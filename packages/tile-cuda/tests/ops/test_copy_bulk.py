@@ -77,7 +77,7 @@ RULES = {
     ),
     "columns": ({"extents": (16, 1), "to": (16,)}, "it takes single elements of the rows of A",
                 {"extents": (1, 16), "to": (16,), "tile": (16,), "dtype": "float64"}),
-    "a view": ({"aligned": lambda a: Aligned({}, {})}, "A is no parameter", {}),
+    "a view": ({"aligned": lambda a: Aligned({}, {})}, "A is not a parameter", {}),
     "an unaligned address": ({"aligned": lambda a: Aligned({a: 8}, {})}, "A is not known to begin at a multiple of 16",
                              {"aligned": lambda a: Aligned({a: 16}, {})}),
     "rows that are not contiguous": ({"strides": (1, 64)}, "rows of A are not contiguous", {"strides": (64, 1)}),

@@ -205,7 +205,7 @@ CASES = {
     "element types": ({"tile_dtype": "float32"}, {}, "K211", "float16, that of src"),
     "leading extent": ({"tile_shape": (8, 64)}, {}, "K212", "a tile of 4 rows"),
     "rank of the tile": ({"tile_shape": (4, 2, 32)}, {}, "K212", "a tile of 4 rows"),
-    "bytes of a row of the tile": ({"tile_shape": (4, 12)}, {"tile_shape": (4, 16)}, "U104", "no multiple of 16"),
+    "bytes of a row of the tile": ({"tile_shape": (4, 12)}, {"tile_shape": (4, 16)}, "U104", "not a multiple of 16"),
     "places in shared memory": ({"tile_shape": (4, 24)}, {"tile_shape": (4, 32)}, "", ""),
     "bytes between rows": ({"a": (64, 68)}, {"a": (64, 72)}, "U104", "rows of A are 136 bytes apart"),
     "elements of a box": ({"tile_shape": (4, 264), "a": (64, 512)}, {"tile_shape": (4, 320), "a": (64, 512)}, "U104",

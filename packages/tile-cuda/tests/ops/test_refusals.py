@@ -214,7 +214,7 @@ REFUSED: dict[str, tuple[tuple[Product, str], ...]] = {
         (Product("tcgen05", 640, 128, 16, scopes="sst"),
          "640 x 128 accumulator needs 640 columns of tensor memory, which has 512; nearest legal: M=512 or N=96"),
         (Product("tcgen05", 128, 272, 16, scopes="sst"),
-         "272 columns are no multiple of 32, as more than 256 have to be: 256 and 288 are"),
+         "272 columns are not a multiple of 32, as more than 256 have to be: 256 and 288 are"),
         (Product("tcgen05", 128, 208, 320, scopes="rss", turned=NT),
          "it needs 208 accumulator columns and two sets of 160 of A; tensor memory has 512; nearest legal: "
          "N=192 or K=304"),

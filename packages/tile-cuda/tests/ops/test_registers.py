@@ -98,7 +98,7 @@ REFUSED = {
     "under a condition": ({"condition": True}, NOT_FIRST),
     "twice": ({"twice": True}, "its role has another request before it"),
     "half a warpgroup": ({"requests": ((40, False), (40, False)), "size": 64},
-                         "64 threads are no whole warpgroups of 128"),
+                         "64 threads are not whole warpgroups of 128"),
 }  # fmt: skip
 
 

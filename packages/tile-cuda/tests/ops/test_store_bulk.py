@@ -76,7 +76,7 @@ RULES = {
                        {"shape": (2, 2, 2, 16, 64), "tile": (2, 2, 2, 16, 64)}),
     "columns": ({"extents": (16, 1), "tile": (16,)}, "it takes single elements of the rows of B",
                 {"extents": (1, 16), "tile": (16,), "dtype": "float64"}),
-    "a view": ({"aligned": lambda b: Aligned({}, {})}, "B is no parameter", {}),
+    "a view": ({"aligned": lambda b: Aligned({}, {})}, "B is not a parameter", {}),
     "an unaligned address": ({"aligned": lambda b: Aligned({b: 8}, {})}, "B is not known to begin at a multiple of 16",
                              {"aligned": lambda b: Aligned({b: 16}, {})}),
     "rows that are not contiguous": ({"strides": (1, 64)}, "rows of B are not contiguous", {"strides": (64, 1)}),

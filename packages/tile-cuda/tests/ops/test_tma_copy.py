@@ -106,7 +106,7 @@ def test_scopes_barriers_and_masks_are_checked():
         (lambda A, S, F: T.tma_copy(F, S), "K204", "T.tma_copy: src is in scope local.fragment"),
         (lambda A, S, F: T.tma_copy(S, F), "K204", "T.tma_copy: dst is in scope local.fragment"),
         (lambda A, S, F: T.tma_copy(A, A), "K204", "T.tma_copy: dst is in scope global"),
-        (lambda A, S, F: T.tma_copy(A, S, barrier=3), "K232", "T.tma_copy: 3 is no barrier"),
+        (lambda A, S, F: T.tma_copy(A, S, barrier=3), "K232", "T.tma_copy: 3 is not a barrier"),
         (lambda A, S, F: T.tma_copy(A, S, cluster_mask=3), "K234", "the cluster has 1 block"),
     ):
         with pytest.raises(TileError) as caught:

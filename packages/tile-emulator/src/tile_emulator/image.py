@@ -198,7 +198,7 @@ def make_image(facts: LaunchFacts, values: Mapping[str, Any], dialect: Dialect) 
             pointers += [(param.name, offset, target) for offset, target in inner]
     for name, _, target in pointers:
         if target not in numbers:
-            raise _bad(facts, f"the value of {name!r} holds the address of {target!r}, which is no array")
+            raise _bad(facts, f"the value of {name!r} holds the address of {target!r}, which is not an array")
     firsts = {name: image.placed[number].footprint.first for name, number in numbers.items()}
     offsets = _add_values(image, [(param, _moved(param, data, pointers, firsts)) for param, data in scalars])
     block = len(image.placed) - 1

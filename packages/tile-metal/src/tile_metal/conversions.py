@@ -42,7 +42,8 @@ def split_byte(buffer: BufferVar, indices: list[Expr], code: Expr, half: str) ->
     size = math.prod(n for n in nodes.shape_of(buffer) if isinstance(n, int))
     outside = nodes.scope_of(buffer) == "global"
     if outside and size % _WORD:
-        what = f"single 4-bit elements of {buffer.name} by several threads: its extents are no multiple of {2 * _WORD}"
+        why = f"its extents are not a multiple of {2 * _WORD}"
+        what = f"single 4-bit elements of {buffer.name} by several threads: {why}"
         raise NotExpressible(what=what, dialect="Metal")
     name = update_name(half, "uint8", "device" if outside else "threadgroup")
     return calls.execute(name, [calls.address(buffer, indices, "a"), code])

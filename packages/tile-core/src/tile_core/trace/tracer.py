@@ -155,7 +155,7 @@ def _annotations(fn: Callable[..., object], builder: Builder, scope: Mapping[str
         if parameter.annotation is parameter.empty:
             method = name in ("self", "cls") and not found
             fix = (
-                "a method is no kernel: define the kernel inside of the method, and return it"
+                "a method is not a kernel: define the kernel inside of the method, and return it"
                 if method
                 else annotate(name)
             )

@@ -287,7 +287,7 @@ class _Ptx:
 
     def _name(self, name: str) -> str:
         if name not in self._names:
-            raise Refused(f"{name} is no register of the asm statement")
+            raise Refused(f"{name} is not a register of the asm statement")
         return f"reg_{name}"
 
     def _operand(self, text: str) -> str:

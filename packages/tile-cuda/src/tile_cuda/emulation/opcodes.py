@@ -28,7 +28,7 @@ class Arch:
         """Read ``sm_90a`` or ``90a``."""
         found = re.fullmatch(r"(?:sm_|compute_)?(\d+)([af]?)", text)
         if found is None:
-            raise ValueError(f"{text!r} is no architecture, such as sm_80 or sm_90a")
+            raise ValueError(f"{text!r} is not an architecture, such as sm_80 or sm_90a")
         return Arch(int(found[1]), found[2])
 
     def has(self, need: Arch) -> bool:

@@ -297,7 +297,7 @@ def of_map(src: View, aligned: Aligned) -> Iterator[str]:
     """Yield reasons against a tensor map of a tensor or a box at a corner."""
     size = DTYPES[src.dtype].bits // 8
     if src.buffer not in aligned.addresses:
-        yield f"{src.name} is no parameter"
+        yield f"{src.name} is not a parameter"
     if aligned.addresses[src.buffer] % CHUNK:
         yield f"{src.name} is not known to begin at a multiple of {CHUNK} bytes"
     *steps, last = strides_of(src.buffer)

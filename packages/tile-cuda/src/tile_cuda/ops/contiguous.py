@@ -70,7 +70,7 @@ def _reasons(call: OpCall, tile: View, tensor: View, aligned: Aligned, ranges: A
     if 0 not in row_lengths(call, tile):
         yield f"products read {tile.name}, which no descriptor describes in plain order"
     if _size(tile) % CHUNK or _size(tile) > MOST_BYTES:
-        yield f"{_size(tile)} bytes are no multiple of {CHUNK} up to {MOST_BYTES}"
+        yield f"{_size(tile)} bytes are not a multiple of {CHUNK} up to {MOST_BYTES}"
     if tensor.buffer not in aligned.addresses or aligned.addresses[tensor.buffer] % CHUNK:
         yield f"{tensor.name} is not known to begin at a multiple of {CHUNK} bytes"
     if not _is_contiguous(tensor):

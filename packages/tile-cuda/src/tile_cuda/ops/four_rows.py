@@ -96,7 +96,7 @@ class RowPanel:
         if self.width > MOST:
             return f"rows of {self.width} elements are longer than the {MOST} of a box"
         if row % CHUNK:
-            return f"rows of {row} bytes are no multiple of {CHUNK}"
+            return f"rows of {row} bytes are not a multiple of {CHUNK}"
         offsets = [at * row for at in self.starts()]
         wrong = next((p for p in offsets if p % LINE), None)
         if wrong is not None:
@@ -343,7 +343,7 @@ def _reasons(call: OpCall, tile: View, tensor: View, rows: View, aligned: Aligne
     if any(nodes.as_int(low) != 0 or n != whole for low, n, whole in inner):
         yield f"it takes a part of {tile.name}"
     if len(inner) not in (1, 2) or tile.extents[-1] != tensor.extents[1]:
-        yield f"{tile.name} is no matrix of rows and columns"
+        yield f"{tile.name} is not a matrix of rows and columns"
     yield from of_map(tensor, aligned)
 
 

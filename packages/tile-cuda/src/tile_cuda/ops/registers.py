@@ -41,7 +41,7 @@ class SetRegisters(SimtVariant):
     def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Accept whole warpgroups."""
         if call.block.count % WARPGROUP or (call.block.begins + call.block.first) % WARPGROUP:
-            return Reject(f"{call.block.count} threads are no whole warpgroups of {WARPGROUP}")
+            return Reject(f"{call.block.count} threads are not whole warpgroups of {WARPGROUP}")
         if ctx.options.max_registers is not None:
             return Reject("the option max_registers gives all threads the same number")
         return Accept()

@@ -76,7 +76,7 @@ class SharedMatrix:
     def require_corner(view: View, along: int, ranges: Any) -> None:
         """Raise ``Withdrawn`` unless a tile begins at a group of lines inside its buffer."""
         if view.matrix_dims() != (len(view.extents) - 2, len(view.extents) - 1):
-            raise Withdrawn(f"{view.name} is no matrix of the buffer's last two dimensions")
+            raise Withdrawn(f"{view.name} is not a matrix of the buffer's last two dimensions")
         for low, by in zip(view.mins[-2:], (_LINES, along), strict=True):
             if not contiguity.divides(by, low, ranges):
                 raise Withdrawn(f"{view.name} begins at {low}, which is not known to be a multiple of {by}")

@@ -110,7 +110,7 @@ class TensorPlan(WarpgroupPlan):
         if n <= MOST_COLUMNS or n % WIDTH == 0:
             return ""
         legal = f"{n // WIDTH * WIDTH} and {-(-n // WIDTH) * WIDTH}"
-        return f"{n} columns are no multiple of {WIDTH}, as more than {MOST_COLUMNS} have to be: {legal} are"
+        return f"{n} columns are not a multiple of {WIDTH}, as more than {MOST_COLUMNS} have to be: {legal} are"
 
     def lacks(self, whole: str = "") -> str:
         """Return which columns or registers there are not, see ``refusal``; empty if all are there."""

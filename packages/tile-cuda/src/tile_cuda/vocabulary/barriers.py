@@ -243,7 +243,7 @@ def as_barrier(op: str, barrier: object) -> Barrier:
         If it is something else.
     """
     if not isinstance(barrier, Barrier):
-        raise BadBarrier(found=f"T.{op}: {shown(barrier)} is no barrier", fix="make one with T.alloc_barrier")
+        raise BadBarrier(found=f"T.{op}: {shown(barrier)} is not a barrier", fix="make one with T.alloc_barrier")
     return barrier
 
 

@@ -150,7 +150,7 @@ def _sides(op: str, tile: tuple[str, object], matrix: tuple[str, object], col: I
     """
     (small, given), (large, table) = tile, matrix
     if not isinstance(table, Buffer):
-        raise NotATile(op=op, role=large, found=f"{operands.named(table)!r}, which is no whole matrix")
+        raise NotATile(op=op, role=large, found=f"{operands.named(table)!r}, which is not a whole matrix")
     to = operands.as_region(op, small, given)
     for role, x, legal in ((large, table.whole(), "global"), (small, to, "shared")):
         if x.scope != legal:

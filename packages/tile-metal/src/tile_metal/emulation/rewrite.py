@@ -176,7 +176,7 @@ def _function(edits: _Edits, code: Sequence[Token], function: FunctionTokens) ->
     if not function.is_kernel:
         for parameter in function.parameters:
             if parameter.attributes:
-                edits.refuse(function.name, f"an attribute of {parameter.name} in a function that is no kernel")
+                edits.refuse(function.name, f"an attribute of {parameter.name} in a function that is not a kernel")
         return
     if function.is_template:
         edits.refuse(function.name, "a kernel that is a template has no model")
@@ -190,7 +190,7 @@ def _function(edits: _Edits, code: Sequence[Token], function: FunctionTokens) ->
         if name == "max_total_threads_per_threadgroup":
             threads = int(argument) if argument.isdigit() else 0
             if not threads:
-                edits.refuse(function.name, f"{name} of something that is no number")
+                edits.refuse(function.name, f"{name} of something that is not a number")
     sources = [_source(edits, function, i) for i in range(len(function.parameters))]
     values = ", ".join(sources) or "0"
     entry = function.name.text

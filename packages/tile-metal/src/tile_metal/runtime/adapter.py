@@ -330,7 +330,7 @@ class _MetalLaunch:
         for i, param in self._arrays:
             value, name = values[i], param.name
             if isinstance(value, (int, ctypes.c_void_p)):
-                raise self._wrong(name, "an address, which is no buffer of Metal", found or adapter.libraries[0])
+                raise self._wrong(name, "an address, which is not a buffer of Metal", found or adapter.libraries[0])
             library = "mlx" if isinstance(value, NewArray) else library_of(value)
             library = value.library if library == adapter.library else library
             if library not in adapter.libraries or (found and library != found):

@@ -98,7 +98,7 @@ def same(found: np.ndarray, expected: Any) -> str:
 def library(adapter: Any) -> tuple[str, Any]:
     """Return the library that an adapter launches through."""
     if not hasattr(adapter, "preferred"):
-        raise Left("the emulator is no machine")
+        raise Left("the emulator is not a machine")
     found: tuple[str, Any] = adapter.preferred("the self-test")
     return found
 

@@ -55,7 +55,7 @@ class Number:
 
     def __index__(self) -> int:
         if isinstance(self.value, float):
-            raise TypeError(f"{self!r} is no integer")
+            raise TypeError(f"{self!r} is not an integer")
         return int(self.value)
 
     __int__ = __index__

@@ -297,7 +297,7 @@ def as_region(x: Any) -> Region:
     if isinstance(x, Whole):
         x = x.memory()
     if isinstance(x, Variable):
-        raise TypeError("a variable is no tile")
+        raise TypeError("a variable is not a tile")
     return Region(x, [0] * len(x.shape), list(x.shape))
 
 
