@@ -390,3 +390,18 @@ def blocks_have_the_first_scale(patch: Any) -> None:
         return lambda i, j: read(i, nodes.int_const(0))
 
     patch.setattr(micro_scaled, "_half", first)
+
+
+def groups_read_their_first_iteration(patch: Any) -> None:
+    """Targets with threads: all iterations of a group use the elements that were loaded for its first one."""
+    from dataclasses import replace
+
+    from tile_core.simt.threads import load_prefetch
+
+    widened = load_prefetch._LoadsOfLoop.widened
+
+    def changed(self: Any, a: Any, group: int) -> Any:
+        found = widened(self, a, group)
+        return None if found is None else replace(found, grouped=False)
+
+    patch.setattr(load_prefetch._LoadsOfLoop, "widened", changed)

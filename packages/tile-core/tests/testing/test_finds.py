@@ -55,6 +55,11 @@ FINDS = {
         "cpu",
         Chunk("programs", 5, 20, "casts"),
     ),
+    "elements of a group of iterations": (
+        "groups_read_their_first_iteration",
+        "cuda:sm_80",
+        Chunk("programs", 0, 30, "converted-operands"),
+    ),
     "products of scales": ("scales_are_multiplied", "cpu", Chunk("programs", 3, 10, "scaled-products")),
     "divisors that become zero": ("zero_divisors_are_divided_by", "cpu", Chunk("programs", 3, 10, "folding")),
     "divisors that become zero in texts": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from tile_core.analysis.point import is_grid
 from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar
@@ -87,7 +88,7 @@ class EpilogueFacts:
         """Whether each iteration waits for the product that results come from."""
         accumulator = self.origins.get(results, results)
         at = [p for p in self.products_at if self.calls[p].args[accumulator_of(self.calls[p])].buffer == accumulator]
-        loops = [p.loops[-1] for p in at if p.loops]
+        loops = [loop for p in at for loop in p.loops[-1:] if not is_grid(loop)]
         return any(
             a.buffer.same_as(accumulator) and a.point not in at and loop.order <= a.point.order <= loop.last
             for a in self.flow.accesses for loop in loops

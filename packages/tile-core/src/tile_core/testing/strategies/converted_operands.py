@@ -17,7 +17,7 @@ _THREADS = (128, 128, 128, 256, 64, 96)
 #: Storages: targets have ways of their own for those of 4 bits.
 _SOURCES = (*SOURCES, *(("int4", "uint4") * 2))
 #: Elements of K in an iteration and in a group with one scale: whole words of all storages, then others.
-_DEPTHS = ((32, 16), (64, 16), (64, 32), (64, 64), (128, 32), (128, 64), (128, 128), (192, 96), (64, 100), (128, 256))
+_DEPTHS = ((32, 16), (32, 32), (32, 32), (64, 16), (64, 32), (64, 64), (128, 32), (128, 64), (128, 128), (192, 96), (64, 100), (128, 256))
 _ODD = ((66, 66), (130, 65), (198, 99), (132, 44), (70, 140))
 _CODES = {"int4": (-8, 8), "uint4": (0, 16)}
 #: The most elements that threads convert for a block: the plain executor takes a second for 4 thousand.
@@ -31,7 +31,7 @@ def converted_operands(draw: Draw) -> Unit:
     source = draw(st.sampled_from(_SOURCES))
     storage, per = SOURCES[source][:2]
     k, group = draw(st.sampled_from((*_DEPTHS, *(_ODD if per == 1 else ()))))
-    trips, stages = draw(st.sampled_from((0, 1, 2, 3, 5, 6, 8))), draw(st.sampled_from((0, 2, 3, 4)))
+    trips, stages = draw(st.sampled_from((0, 1, 2, 3, 5, 6, 8, 8))), draw(st.sampled_from((0, 2, 3, 4)))
     legal = [n for n in (64, 64, 128, 32, 40) if n * k * trips <= _MOST] or [16]
     m, n = draw(st.sampled_from((16, 8, 64, 64, 48, 17))), draw(st.sampled_from(legal))
     first, wide = draw(st.sampled_from((False, False, True))), draw(st.sampled_from((1, 2)))
