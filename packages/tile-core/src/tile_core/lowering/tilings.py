@@ -81,6 +81,8 @@ class Workload:
         Launches of the program.
     grid
         Blocks along x and y.
+    staged_bytes
+        Bytes of shared memory that each further stage of its pipelined loops takes; 0 if unknown.
     """
 
     products: tuple[TiledProduct, ...]
@@ -91,6 +93,7 @@ class Workload:
     other_bytes: int
     launches: int
     grid: tuple[int, int] = (0, 0)
+    staged_bytes: int = 0
 
     @property
     def first(self) -> TiledProduct:

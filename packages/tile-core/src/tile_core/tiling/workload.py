@@ -76,7 +76,8 @@ def _launch(program: Program, sizes: Mapping[str, int]) -> Workload:
     found = tuple(_product(call, around, rows) for call, around in _walk(body, _Surroundings(), ranges))
     size = sum(_bytes(v, lambda e: ranges.of(e)[1]) for v in tensors)
     blocks, grid = max(1, prod(axes.values())), (axes.get(0, 0), axes.get(1, 0))
-    return Workload(found, blocks, threads, size, shared, 0, 1, grid)
+    staged = sum(_bytes(b, lambda e: ranges.of(e)[1]) for b in _staged(body))
+    return Workload(found, blocks, threads, size, shared, 0, 1, grid, staged)
 
 
 @dataclass(frozen=True)
@@ -123,18 +124,30 @@ def _product(call: OpCall, around: _Surroundings, pitches: Mapping[BufferVar, in
     )  # fmt: skip
 
 
-def _pitches(body: Stmt, value: Callable[[Expr], int]) -> dict[BufferVar, int]:
-    """Return the bytes from row to row of the tensors from which tiles are copied."""
-    found: dict[BufferVar, int] = {}
+def _staged(body: Stmt) -> set[BufferVar]:
+    """Return the shared tiles that pipelined loops copy from global memory."""
+    loops = [s for s in collect(body, tirx.For) if role(s) == "pipelined"]
+    return {target.buffer for loop in loops for source, target in _copies(loop) if target.scope == "shared"}
+
+
+def _copies(body: Stmt) -> Iterator[tuple[View, View]]:
+    """Yield source and target of each copy from global memory."""
     for s in collect(body, tirx.Evaluate):
         call = OpCall.decode(s) if is_op(s) else None
         if call is None or call.name != "copy":
             continue
         source, target = call.args[:2]
         if isinstance(source, View) and isinstance(target, View) and source.scope == "global" and source.extents:
-            columns = nodes.shape_of(source.buffer)[-1]
-            size = columns if isinstance(columns, int) else value(columns)
-            found[target.buffer] = size * DTYPES[source.dtype].bits // 8
+            yield source, target
+
+
+def _pitches(body: Stmt, value: Callable[[Expr], int]) -> dict[BufferVar, int]:
+    """Return the bytes from row to row of the tensors from which tiles are copied."""
+    found: dict[BufferVar, int] = {}
+    for source, target in _copies(body):
+        columns = nodes.shape_of(source.buffer)[-1]
+        size = columns if isinstance(columns, int) else value(columns)
+        found[target.buffer] = size * DTYPES[source.dtype].bits // 8
     return found
 
 

@@ -129,7 +129,8 @@ class TileKernel:
         """Return why a block exceeds a multiprocessor; empty if it does not."""
         if self.shared > self.shared_bytes:
             return f"tiles of {self.stages} stages take {self.shared} of {self.shared_bytes} bytes of shared memory"
-        spare = 0 if self.chained else max(p.others for p in self.products if p.unit) if self._is_wide else 0
+        alone = len(self.products) == 1
+        spare = max(p.others for p in self.products if p.unit) if alone and self._is_wide else 0
         needed = self.registers + spare
         return f"a thread needs about {needed} of {self.limit} registers" if needed > self.limit else ""
 

@@ -64,13 +64,13 @@ class CudaTilings:
     def shapes(self, workload: Workload, fixed: Mapping[str, int], ctx: Context) -> Sequence[TileShape]:
         """Return tile shapes for the instructions of a target."""
         p, threads, found = workload.first, fixed.get("threads"), []
-        if is_chain(workload):
+        if len(workload.products) > 1:
             every = product(SCORES + _MORE_SCORES, _STAGES_OF_SCORES)
             return [TileShape(m, n, p.k, threads or count, stages) for (m, n, count), stages in every]
         given = {role: fixed[role] for role in _OWN & set(fixed)}
         for s in _shapes(_bits(p), _widest(p, ctx), threads):
             kept = {role: getattr(s, role) for role in _OWN} | given
-            one = replace(workload, products=(replace(p, **kept),), threads=s.threads, shared_bytes=0)
+            one = replace(workload, products=(replace(p, **kept),), threads=s.threads, shared_bytes=0, staged_bytes=0)
             kernel = kernel_of(one, ctx)
             if not isinstance(kernel, Reject) and not kernel.illegal():
                 found += [replace(s, splits=n) for n in _SPLITS[: 1 if "splits" in fixed else None]]
@@ -115,7 +115,7 @@ def kernel_of(
         if isinstance(how, Reject):
             return how
         products.append(_product(p, how, ctx, copied=not chained or number > 0))
-    step, stages = sum(p.step_bytes for p in products), workload.first.stages
+    step, stages = workload.staged_bytes or sum(p.step_bytes for p in products), workload.first.stages
     shared = step * stages + max(0, workload.shared_bytes - step) + (0 if chained else _SCRATCH)
     more = (workload.launches - 1) * LAUNCH + workload.other_bytes / machine.memory
     may_persist = workload.launches == 1 and ctx.options.persistent != "never"
