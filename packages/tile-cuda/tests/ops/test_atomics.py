@@ -5,8 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
+import tile_core as tile
+import tile_core.language as T
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
 from tile_core.ir.attributes import NAME
@@ -74,3 +77,26 @@ def test_tiles_are_updated_by_the_same_functions() -> None:
     attrs = {"kind": "add", "order": "relaxed"}
     for c in (call("atomic_tile", a, b, **attrs), call("atomic_fill", a, nodes.const(1, "float32"), **attrs)):
         assert names(BY_OP[c.name].lower(c, CTX)) == ["red_global_add_f32"]
+
+
+def test_all_threads_update_a_tile_beside_the_compilers_barriers() -> None:
+    """Pipelines of cp.async add barriers, which do not make ops those of single threads."""
+
+    @T.prim_func
+    def k(A: T.Tensor((256, 64), "float16"), Out: T.Tensor((32, 64), "float32")) -> None:
+        with T.Kernel(2, threads=128) as bx:
+            a, s = T.alloc_shared((32, 64), "float16"), T.alloc_shared((32, 64), "float32")
+            for n in T.Pipelined(4, num_stages=2):
+                T.copy(A[(bx * 4 + n) * 32, 0], a)
+                for i, j in T.Parallel(32, 64):
+                    s[i, j] = T.cast(a[i, j], "float32")
+                T.atomic_add(Out[0, 0], s)
+
+    kernel = tile.compile(k, target="cuda:sm_80", runtime="emulator")
+    text = kernel.source
+    assert "cp_async" in text
+    assert "if (tid == 0)" not in text
+    a = np.random.default_rng().integers(-4, 5, (256, 64)).astype("float16")
+    out = np.zeros((32, 64), "float32")
+    kernel(a, out)
+    np.testing.assert_array_equal(out, a.astype("float32").reshape(8, 32, 64).sum(0))

@@ -6,7 +6,7 @@ depend on the thread index, is not collective: each thread does all of it, one e
 
 from __future__ import annotations
 
-from tile_core.analysis.uniformity import Varying, uses_threads
+from tile_core.analysis.uniformity import Varying
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Stmt
 from tile_core.ir import attributes, nodes
@@ -16,15 +16,17 @@ from tile_core.ir.visit import StmtRewriter, collect, loads_of, replace_for, rol
 __all__ = ["private_ops"]
 
 
-def private_ops(body: Stmt) -> Stmt:
+def private_ops(body: Stmt, names_threads: bool) -> Stmt:
     """Return the body with plain loops for the ops that threads execute for themselves.
 
     Parameters
     ----------
     body
         A program whose ops that no variant took are loops.
+    names_threads
+        Whether the traced program names its threads; barriers of the compiler's own do not count.
     """
-    return _Own(body).stmt(body) if uses_threads(body) else body
+    return _Own(body).stmt(body) if names_threads else body
 
 
 class _Own(StmtRewriter):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import reason_of
 from tile_core.compat.types import Stmt, Var
 from tile_core.errors import InternalError, TileError
@@ -292,7 +293,7 @@ def _select_and_lower(plan: Plan, ctx: Context) -> Plan:
 
 
 def _private_ops(plan: Plan, ctx: Context) -> Plan:
-    return plan.replace(body=private_ops(plan.body))
+    return plan.replace(body=private_ops(plan.body, uses_threads(plan.program.func.body)))
 
 
 SPINE = Spine(

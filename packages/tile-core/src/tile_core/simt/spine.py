@@ -280,15 +280,16 @@ def _shared_reducers(plan: KernelPlan) -> tuple[Stmt, dict[str, str]]:
 
 
 def _round(body: Stmt, plan: KernelPlan, ctx: Context, withdrawn: Withdrawals) -> tuple[Selected, Stmt, Inferred]:
-    block = plan.block
+    block, names = plan.block, uses_threads(plan.program.func.body)
     safe_values = frozenset(map(str, plan.program.attrs.get(SAFE_VALUES) or ()))
-    selected = select_ops(body, ctx, plan.variants, block, safe_values, withdrawn)
-    guarded = guard(private_ops(selected.body), plan.program.attrs.get(SAFE_VALUES), plan.program.symbols.values())
-    guarded = number_nests(guarded)
+    selected = select_ops(body, ctx, plan.variants, block, safe_values, withdrawn, names_threads=names)
+    mine = private_ops(selected.body, names)
+    guarded = number_nests(guard(mine, plan.program.attrs.get(SAFE_VALUES), plan.program.symbols.values()))
     reducers = {str(name): str(made["op"]) for name, made in plan.program.reducers.items()}
     layouts = requested_layouts(guarded, plan.program.layouts, plan.pipeline.versions, plan.pipeline.slots)
     fragments = requested_fragments(guarded, plan.program.layouts, block, ctx)
-    inferred = infer(guarded, selected.selections, block, ctx, plan.aligned, layouts, reducers, fragments)
+    tiles = layouts, reducers, fragments
+    inferred = infer(guarded, selected.selections, block, ctx, plan.aligned, *tiles, names_threads=names)
     for buffer, reason in inferred.demoted.items():
         if buffer in fragments:
             raise not_kept(buffer, reason, ctx)
@@ -297,10 +298,12 @@ def _round(body: Stmt, plan: KernelPlan, ctx: Context, withdrawn: Withdrawals) -
 
 def _lower(plan: KernelPlan, ctx: Context) -> KernelPlan:
     sizes, withdrawn = sizes_of(plan.params), dict[int, dict[str, str]]()
+    names = uses_threads(plan.program.func.body)
     while True:
         selected, placement = plan.selected, replace(plan.placement.placement, in_flight={})
         try:
-            body = lower_selected(plan.body, selected.selections, plan.block, placement, ctx, sizes)
+            chosen = selected.selections
+            body = lower_selected(plan.body, chosen, plan.block, placement, ctx, sizes, names_threads=names)
             inferred = replace(plan.placement, placement=placement)
             return plan.replace(body=prefetch_operands(body), placement=inferred)
         except Withdrawn as gone:

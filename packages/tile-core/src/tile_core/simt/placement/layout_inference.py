@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from math import prod
 from typing import TYPE_CHECKING
 
-from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.structural import identity
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
@@ -65,6 +64,8 @@ def infer(
     layouts: Mapping[BufferVar, LayoutMap] | None = None,
     reducers: Mapping[str, str] | None = None,
     fragments: Mapping[BufferVar, FragmentLayout] | None = None,
+    *,
+    names_threads: bool,
 ) -> Inferred:
     """Infer the placement of a program's tiles.
 
@@ -87,12 +88,14 @@ def infer(
     fragments
         Layouts of fragments that the user requested. A fragment that cannot keep its layout is demoted like others; the
         caller decides whether that is an error.
+    names_threads
+        Whether the traced program names its threads.
     """
-    known, names = with_views(aligned, view_roots(body)), uses_threads(body)
+    known = with_views(aligned, view_roots(body))
 
     def attempt(by_rows: bool) -> _Inference:
         given = dict(layouts or {}), dict(reducers or {})
-        found = _Inference(find_sites(body), selections, block, ctx, known, *given, names)
+        found = _Inference(find_sites(body), selections, block, ctx, known, *given, names_threads)
         found.held.update(fragments or {})
         found.annotated = frozenset(fragments or {})
         found.by_rows = by_rows

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Call, Stmt
 from tile_core.ir import attributes, nodes
@@ -62,6 +61,8 @@ def select_ops(
     block: Block,
     safe_values: frozenset[str] = frozenset(),
     withdrawn: Withdrawals = _NONE,
+    *,
+    names_threads: bool,
 ) -> Selected:
     """Choose variants.
 
@@ -71,6 +72,8 @@ def select_ops(
         Names of buffers whose out-of-bounds reads are not zero: products of them take their plain loops.
     withdrawn
         Variants that gave a call back, with their reasons, by the call's position among all that are chosen for.
+    names_threads
+        Whether the traced program names its threads, which then execute such ops as atomics each for itself.
 
     Raises
     ------
@@ -80,7 +83,7 @@ def select_ops(
     by_op: dict[str, list[Variant]] = {}
     for variant in variants:
         by_op.setdefault(variant.op, []).append(variant)
-    rewriter = _Select(ctx, by_op, block, uses_threads(body), safe_values)
+    rewriter = _Select(ctx, by_op, block, names_threads, safe_values)
     rewriter.withdrawn = withdrawn
     new = rewriter.stmt(body)
     return Selected(new, rewriter.selections, tuple(rewriter.choices))

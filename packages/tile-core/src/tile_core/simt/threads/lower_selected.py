@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.analysis.ranges import whole
-from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Stmt, Var
 from tile_core.ir import attributes, nodes
@@ -34,9 +33,14 @@ def lower_selected(
     placement: Placement,
     ctx: Context,
     sizes: Iterable[Var] = (),
+    *,
+    names_threads: bool,
 ) -> Stmt:
-    """Return the body without tile ops; ``sizes`` are the variables of symbolic extents."""
-    lower = _LowerSelected(selections, block, placement, ctx, uses_threads(body))
+    """Return the body without tile ops; ``sizes`` are the variables of symbolic extents.
+
+    ``names_threads``: as of ``select_ops``.
+    """
+    lower = _LowerSelected(selections, block, placement, ctx, names_threads)
     for var in sizes:
         # Launches leave headroom above symbolic sizes, so that rounding up to a tile does not overflow.
         kind = nodes.dtype_of(var)
