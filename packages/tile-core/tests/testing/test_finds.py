@@ -58,7 +58,7 @@ FINDS = {
     "elements of a group of iterations": (
         "groups_read_their_first_iteration",
         "cuda:sm_80",
-        Chunk("programs", 0, 30, "converted-operands"),
+        Chunk("programs", 17, 10, "converted-operands"),
     ),
     "products of scales": ("scales_are_multiplied", "cpu", Chunk("programs", 3, 10, "scaled-products")),
     "divisors that become zero": ("zero_divisors_are_divided_by", "cpu", Chunk("programs", 3, 10, "folding")),
