@@ -104,7 +104,7 @@ def raises(target, dialect):
     ("make", "reason"),
     [
         (raises, "OSError: libtoy.so: cannot open shared object file"),
-        (lambda target, dialect: 7, "in_memory_runtime:make returned int, no runtime"),
+        (lambda target, dialect: 7, "in_memory_runtime:make returned int, not a runtime"),
     ],
 )
 def test_a_broken_one_is_named(offer, make, reason):

@@ -53,9 +53,20 @@ def loader(backend: str, target: str) -> RuntimeAdapter | None:
     entry = _entries(GROUP).get(backend)
     if entry is None:
         return None
-    made = _made(entry, lambda make: make(target))
+    return make_adapter(entry, target)
+
+
+def make_adapter(entry: EntryPoint, *given: Any) -> RuntimeAdapter:
+    """Call the function of an entry point, which makes a runtime.
+
+    Raises
+    ------
+    RuntimeBroken
+        It cannot be imported, or does not make a runtime.
+    """
+    made = _made(entry, lambda make: make(*given))
     if not isinstance(made, RuntimeAdapter):
-        raise RuntimeBroken(name=backend, reason=f"{entry.value} returned {type(made).__name__}, not a runtime")
+        raise RuntimeBroken(name=entry.name, reason=f"{entry.value} returned {type(made).__name__}, not a runtime")
     return made
 
 

@@ -150,17 +150,10 @@ def _show(entries: list[_Timed], results: list[BenchResult], rates: list[Rates])
 
 
 def _write(path: Path, entries: list[_Timed], results: list[BenchResult], rates: list[Rates]) -> None:
-    """Write the page of ``--html``.
-
-    Raises
-    ------
-    CannotWrite
-        If the file cannot be written.
-    """
+    """Write the page of ``--html``."""
     from tile_core.cli.roofline import lines, svg
-    from tile_core.errors.cli import CannotWrite
     from tile_core.runtime.bench import time_text
-    from tile_core.runtime.files import write_named
+    from tile_core.runtime.files import write_result
     from tile_runtime import markup
 
     best = min(results, key=lambda r: r.median)
@@ -182,10 +175,7 @@ def _write(path: Path, entries: list[_Timed], results: list[BenchResult], rates:
         *(markup.paragraph(line) for line in lines(min(rates, key=lambda r: r.seconds)) if "|" not in line),
     ]
     head = f'<!doctype html><meta charset="utf-8"><title>{first.name}</title>\n'
-    try:
-        write_named(path, (head + markup.page(*parts)).encode())
-    except OSError as error:
-        raise CannotWrite(file=path, reason=error.strerror or str(error)) from error
+    write_result(path, head + markup.page(*parts))
 
 
 def _json(entry: _Timed, result: BenchResult, rates: Rates) -> dict[str, object]:

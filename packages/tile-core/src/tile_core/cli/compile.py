@@ -10,7 +10,7 @@ import typer
 
 from tile_core.cli.arguments import Arguments, File, Options, TargetText, read_arguments, read_options
 from tile_core.cli.console import AsJson, Verbose, print_text
-from tile_core.errors.cli import CannotWrite
+from tile_core.runtime.files import write_result
 
 if TYPE_CHECKING:
     from tile_core.emit.dialect import Dialect
@@ -73,7 +73,7 @@ def compile_file(
             print_text(text)
         else:
             file_of = output.with_suffix(f".{number}{output.suffix}") if launch else output
-            _write(file_of, text)
+            write_result(file_of, text + "\n")
             typer.echo(f"{file_of}: {launch}{signature} for {ctx.target.text}", err=True)
     check_texts(plans, plugins.emulation(ctx.target))
 
@@ -85,15 +85,6 @@ def check_texts(plans: Sequence[Any], dialect: Dialect | None) -> None:
     for made in (plan.lowered for plan in plans):
         if dialect is not None and isinstance(made, KernelText):
             dialect.check(made.text, made.facts)
-
-
-def _write(file: Path, text: str) -> None:
-    from tile_core.runtime.files import write_named
-
-    try:
-        write_named(file, text + "\n")
-    except OSError as error:
-        raise CannotWrite(file=file, reason=error.strerror or str(error)) from error
 
 
 def _json(signature: dict[str, object], target: str, texts: Sequence[str]) -> str:

@@ -10,7 +10,6 @@ import typer
 
 from tile_core.cli.arguments import Arguments, File, Options, TargetText, read_arguments, read_options
 from tile_core.cli.console import AsJson, Verbose, console, print_json, waiting
-from tile_core.errors.cli import CannotWrite
 
 if TYPE_CHECKING:
     from tile_core.reports.facts import Facts
@@ -53,18 +52,9 @@ def explain_file(
 
 
 def write_page(path: Path, launches: Sequence[Facts]) -> None:
-    """Write a report as a page of HTML.
-
-    Raises
-    ------
-    CannotWrite
-        If the file cannot be written.
-    """
+    """Write a report as a page of HTML."""
     from tile_core.reports.page import page_of
-    from tile_core.runtime.files import write_named
+    from tile_core.runtime.files import write_result
 
-    try:
-        write_named(path, page_of(launches))
-    except OSError as error:
-        raise CannotWrite(file=path, reason=error.strerror or str(error)) from error
+    write_result(path, page_of(launches))
     typer.echo(f"{path}: {launches[0].kernel} for {launches[0].target}", err=True)

@@ -29,7 +29,6 @@ _CALLS = {
 } | {"fabs": "abs"}
 _COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq"})
 _DIVISIONS = (tirx.Div, tirx.Mod, tirx.FloorDiv, tirx.FloorMod)
-_SIGN = 0x80008000
 
 
 class Arrays(Protocol):

@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING
 
 from tile_core.abi.adapter import RuntimeAdapter
 from tile_core.compat.known_packages import RUNTIMES
-from tile_core.errors.base import TileError
 from tile_core.errors.plugins import DuplicateBackend
-from tile_core.errors.setup import NoRuntime, RuntimeBroken, UnknownRuntime
+from tile_core.errors.setup import NoRuntime, UnknownRuntime
 from tile_core.plugins.versions import check_in_step
 from tile_runtime.compat import distributions
-from tile_runtime.errors.interrupts import passed_on
+from tile_runtime.loaders import make_adapter
 
 if TYPE_CHECKING:
     from tile_core.plugins.manager import Plugins
@@ -111,14 +110,4 @@ def make_runtime(entries: Sequence[EntryPoint], target: Target, plugins: Plugins
         first, second = (" ".join(owner_of(one)) for one in entries[:2])
         raise DuplicateBackend(what="runtime", found=entry.name, first=first, second=second)
     check_in_step(entry, f"runtime {entry.name!r}")
-    dialect = plugins.emulation(target)
-    try:
-        adapter = distributions.load_entry(entry)(target, dialect)
-    except (TileError, KeyboardInterrupt):
-        raise
-    except BaseException as error:
-        passed_on(error)
-        raise RuntimeBroken(name=entry.name, reason=f"{type(error).__name__}: {error}") from error
-    if not isinstance(adapter, RuntimeAdapter):
-        raise RuntimeBroken(name=entry.name, reason=f"{entry.value} returned {type(adapter).__name__}, no runtime")
-    return adapter
+    return make_adapter(entry, target, plugins.emulation(target))

@@ -7,6 +7,7 @@ import os
 import stat
 from pathlib import Path
 
+from tile_core.errors.cli import CannotWrite
 from tile_core.runtime.cache import write_whole
 
 _KINDS = (
@@ -27,6 +28,20 @@ def write_named(path: str | os.PathLike[str], content: bytes | str) -> None:
     """
     mode = require_file(path)
     write_whole(Path(os.path.realpath(path)), content.encode() if isinstance(content, str) else content, mode)
+
+
+def write_result(path: Path, content: bytes | str) -> None:
+    """Write a file that a user has named (see ``write_named``).
+
+    Raises
+    ------
+    CannotWrite
+        If the file cannot be written.
+    """
+    try:
+        write_named(path, content)
+    except OSError as error:
+        raise CannotWrite(file=path, reason=error.strerror or str(error)) from error
 
 
 def require_file(path: str | os.PathLike[str]) -> int | None:
