@@ -59,11 +59,7 @@ def make_inputs(
         if name not in signature.symbols and name not in scalars:
             refuse_argument(signature.name, name, (*signature.symbols, *scalars))
     sizes = {s: _size(s, given.get(s, DEFAULT_SIZE)) for s in signature.symbols}
-    return Inputs(tuple(_value(signature, p, given, sizes, seed, held or {}) for p in _inputs(signature)), sizes)
-
-
-def _inputs(signature: Signature) -> list[tuple[int, Param]]:
-    return [(position, signature.params[position]) for position in signature.inputs]
+    return Inputs(tuple(_value(signature, i, given, sizes, seed, held or {}) for i in signature.inputs), sizes)
 
 
 def _size(name: str, value: object) -> int:
@@ -74,13 +70,13 @@ def _size(name: str, value: object) -> int:
 
 def _value(
     signature: Signature,
-    entry: tuple[int, Param],
+    position: int,
     given: Mapping[str, object],
     sizes: Mapping[str, int],
     seed: int,
     held: Mapping[str, str],
 ) -> Argument:
-    position, param = entry
+    param = signature.params[position]
     if param.kind == "pointer":
         raise NoInputs(kernel=signature.name, name=param.name, reason="it is a pointer")
     if param.kind == "scalar":
