@@ -17,7 +17,20 @@ _THREADS = (128, 128, 128, 256, 64, 96)
 #: Storages: targets have ways of their own for those of 4 bits.
 _SOURCES = (*SOURCES, *(("int4", "uint4") * 2))
 #: Elements of K in an iteration and in a group with one scale: whole words of all storages, then others.
-_DEPTHS = ((32, 16), (32, 32), (32, 32), (64, 16), (64, 32), (64, 64), (128, 32), (128, 64), (128, 128), (192, 96), (64, 100), (128, 256))
+_DEPTHS = (
+    (32, 16),
+    (32, 32),
+    (32, 32),
+    (64, 16),
+    (64, 32),
+    (64, 64),
+    (128, 32),
+    (128, 64),
+    (128, 128),
+    (192, 96),
+    (64, 100),
+    (128, 256),
+)
 _ODD = ((66, 66), (130, 65), (198, 99), (132, 44), (70, 140))
 _CODES = {"int4": (-8, 8), "uint4": (0, 16)}
 #: The most elements that threads convert for a block: the plain executor takes a second for 4 thousand.
