@@ -54,12 +54,17 @@ written by hand.
 
 Where registers or arithmetic are more than by hand: a thread computes its lane, row and column once (6 to 13
 instructions); two `bfloat16` results become a word by arithmetic on that GPU; the maxima of attention and softmax order
-zeros and keep numbers beside NaN, in a branch that zeros alone take, where `fmax` by hand does neither; softmax divides
-where the text by hand multiplies by a reciprocal; one thread adds the last four parts of four rows, where by hand four
-threads add those of one; the vector products multiply each weight by its scale, as the program says, where the text by
-hand multiplies a group's total; decoding to `float` by hand relies on subnormal numbers of `half`, which an
-implementation may flush; a kernel for metal4 compares once the elements that lanes hold. Registers of products of 8-bit
-floats hold the codes of the next iteration, those of softmax an index.
+zeros and keep numbers beside NaN: a second search by integers, in a branch that zeros and subnormal numbers alone take,
+and keys of integers between threads, where `fmax` by hand does neither; softmax divides where the text by hand
+multiplies by a reciprocal; one thread adds the last four parts of four rows, where by hand four threads add those of
+one; the vector products multiply each weight by its scale, as the program says, where the text by hand multiplies a
+group's total; decoding to `float` by hand relies on subnormal numbers of `half`, which an implementation may flush; a
+kernel for metal4 compares once the elements that lanes hold (80 comparisons and a vote), for any K. Registers of
+products of 8-bit floats and of 4-bit integers hold the tiles of the next iteration, those of softmax an index.
+
+One query: the program finds all scores before their maximum, which takes barriers and registers instead of exponentials
+for each key; its second product is one of matrices, of whose 8 rows one is used, so that lanes read a weight eight
+times.
 
 By its sources, MLX itself takes 5,376 bytes of threadgroup memory for the products of 16-bit floats and 9,728 for
 attention 64 deep.

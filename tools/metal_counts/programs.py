@@ -81,6 +81,50 @@ def attention_case(dim: int, block_N: int) -> Case:
     return Case(program, case.args, case.wanted)
 
 
+def decode_case(heads: int, keys: int, dim: int) -> Case:
+    """Return attention of one query per head to a cache, a head per block."""
+
+    @T.prim_func
+    def decode(
+        Q: T.Tensor((heads, dim), "float16"), K: T.Tensor((heads, keys, dim), "float16"),
+        V: T.Tensor((heads, keys, dim), "float16"), Output: T.Tensor((heads, dim), "float32"),
+    ):  # fmt: skip
+        with T.Kernel(heads, threads=256) as h:
+            scores = T.alloc_fragment((1, keys), "float32")
+            top, total = T.alloc_fragment((1,), "float32"), T.alloc_fragment((1,), "float32")
+            weights, result = T.alloc_shared((1, keys), "float32"), T.alloc_fragment((1, dim), "float32")
+            T.gemm(Q[h : h + 1, :], K[h, :, :], scores, transpose_B=True, clear_accum=True)
+            for i, j in T.Parallel(1, keys):
+                scores[i, j] *= 1.4426950408889634 / dim**0.5
+            T.reduce_max(scores, top, dim=1)
+            for i, j in T.Parallel(1, keys):
+                scores[i, j] = T.exp2(scores[i, j] - top[i])
+            T.reduce_sum(scores, total, dim=1)
+            T.copy(scores, weights)
+            T.gemm(weights, V[h, :, :], result, clear_accum=True)
+            for i, j in T.Parallel(1, dim):
+                Output[h, j] = result[i, j] / total[i]
+
+    rng = np.random.default_rng(keys)
+    q = rng.standard_normal((heads, dim)).astype("float16")
+    k, v = (rng.standard_normal((heads, keys, dim)).astype("float16") for _ in range(2))
+    scores = np.einsum("hd,hkd->hk", q.astype("float64"), k.astype("float64")) / dim**0.5
+    weights = np.exp(scores - scores.max(1, keepdims=True))
+    exact = np.einsum("hk,hkd->hd", weights / weights.sum(1, keepdims=True), v.astype("float64"))
+    return Case(decode, (q, k, v, poisoned((heads, dim), "float32")), (Wanted(3, exact, 1e-5),))
+
+
+def dequant_case() -> Case:
+    """Return a product with 4-bit integers that are decoded while they are staged, scaled per group."""
+    program = example("dequant_gemm").dequant_matmul(64, 64, 128, GROUP, 32, 32, 64, 64)
+    rng = np.random.default_rng(GROUP)
+    a, w = rng.standard_normal((64, 128)).astype("float16"), rng.integers(-8, 8, (64, 128))
+    scale = (2.0 ** rng.integers(-4, 1, (64, 128 // GROUP))).astype("float16")
+    a64, w64 = a.astype("float64"), w * np.repeat(scale.astype("float64"), GROUP, 1)
+    wanted = Wanted(3, a64 @ w64.T, 2.0**-17, np.abs(a64) @ np.abs(w64).T)
+    return Case(program, (a, codecs.pack4((w & 15).astype("uint8")), scale, poisoned((64, 64), "float32")), (wanted,))
+
+
 def row_sum_case(rows: int, columns: int) -> Case:
     """Return row reductions, 4 rows per block."""
 

@@ -111,9 +111,18 @@ def _run(case: Case, text: KernelText, target: str) -> Counts:
     return counts_of(text, result)
 
 
-def _gemm(types: Any, element: str, smem: int, stages: int = 2, target: str = _METAL) -> tuple[Any, Reference]:
-    case = functools.partial(zoo_programs.gemm_case, 128, 128, 128, types, (64, 64, 16), stages, threads=64)
-    return case, Reference("gemm", (2, 2, 1), 64, {"ELEMENT": element, "SMEM": str(smem)})
+def _gemm(
+    types: Any,
+    element: str,
+    smem: int,
+    stages: int = 2,
+    file: str = "gemm",
+    threads: int = 64,
+    trans: tuple[bool, bool] = (False, False),
+) -> tuple[Any, Reference]:
+    case = functools.partial(zoo_programs.gemm_case, 128, 128, 128, types, (64, 64, 16), stages, trans, threads=threads)
+    words = {"ELEMENT": element, "SMEM": str(smem), "TURNED": "true" if trans == NT else "false"}
+    return case, Reference(file, (2, 2, 1), threads, words)
 
 
 def _attention(dim: int, width: int) -> tuple[Any, Reference]:
@@ -126,31 +135,33 @@ def _vector(dtype: str, file: str, block_K: int, **words: str) -> tuple[Any, Ref
     return case, Reference(file, (8, 1, 1), 64, words)
 
 
+_DECODE = Reference("decode", (2, 1, 1), 256)
+
 ROWS: tuple[Row, ...] = (
     Row("gemm float16", *_gemm(F16, "half", 5376)),
     Row("gemm bfloat16", *_gemm(BF16, "bfloat", 5376)),
     Row("gemm float32", *_gemm(FP32, "float", 9472)),
+    Row("gemm float16, B as (N, K)", *_gemm(F16, "half", 6144, trans=NT)),
+    Row("gemm bfloat16, B as (N, K)", *_gemm(BF16, "bfloat", 6144, trans=NT)),
     Row("gemm float16, 3 stages", *_gemm(F16, "half", 5376, 3)),
     Row(
         "gemm float8_e4m3fn",
         functools.partial(zoo_programs.gemm_case, 128, 128, 128, _FP8, (64, 64, 32), 2, NT),
         Reference("gemm_fp8", (2, 2, 1), 128),
     ),
+    Row("gemm float16 x int4", programs.dequant_case, Reference("gemm_nibbles", (2, 2, 1), 64)),
     Row("vector x int4", *_vector("int4", "vector_nibbles", 512, FLIP="8u")),
     Row("vector x uint4", *_vector("uint4", "vector_nibbles", 512, FLIP="0u")),
     Row("vector x int8", *_vector("int8", "vector_bytes", 256)),
     Row("vector x float8_e4m3fn", programs.fp8_vector_case, Reference("vector_fp8", (8, 1, 1), 64)),
     Row("attention, 64 deep", *_attention(64, 32)),
     Row("attention, 128 deep", *_attention(128, 16)),
+    Row("attention, one query, 64 deep", functools.partial(programs.decode_case, 2, 256, 64), _DECODE),
     Row("sum of rows", functools.partial(programs.row_sum_case, 16, 1024), Reference("row_sum", (4, 1, 1), 128)),
     Row("softmax of rows", functools.partial(programs.softmax_case, 16, 1024), Reference("softmax", (16, 1, 1), 256)),
     Row("RMS norm", functools.partial(programs.rms_norm_case, 16, 1024), Reference("rms_norm", (16, 1, 1), 256)),
-    Row(
-        "gemm float16, metal4",
-        functools.partial(zoo_programs.gemm_case, 128, 128, 128, F16, (64, 64, 16), 2),
-        Reference("gemm_tensor", (2, 2, 1), 128),
-        _METAL4,
-    ),
+    Row("gemm float16, metal4", *_gemm(F16, "half", 0, 2, "gemm_tensor", 128), _METAL4),
+    Row("gemm float16, B as (N, K), metal4", *_gemm(F16, "half", 0, 2, "gemm_tensor", 128, NT), _METAL4),
 )
 """All kernels."""
 

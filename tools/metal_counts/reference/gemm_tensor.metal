@@ -1,5 +1,6 @@
 // A product of half matrices by the tensor operations of Metal 4, as one writes it by hand: each simdgroup computes
-// 32 x 32 elements of C and reads its operands from device memory, without threadgroup memory and barriers.
+// 32 x 32 elements of C and reads its operands from device memory, without threadgroup memory and barriers. TURNED: B is
+// stored as (N, K), by rows of which lanes read it, and the descriptor transposes it.
 #include <metal_stdlib>
 #include <metal_tensor>
 #include <MetalPerformancePrimitives/MetalPerformancePrimitives.h>
@@ -9,7 +10,7 @@ constant int N = 128, K = 128;
 
 static inline void multiply(thread float* c, thread const half* a, thread const half* b) {
   constexpr auto shape = mpp::tensor_ops::matmul2d_descriptor(
-      16, 32, 16, false, false, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
+      16, 32, 16, false, TURNED, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
   mpp::tensor_ops::matmul2d<shape, execution_simdgroup> product;
   auto left = product.get_left_input_cooperative_tensor<half, half, float>();
   auto right = product.get_right_input_cooperative_tensor<half, half, float>();
@@ -49,19 +50,19 @@ static inline void read(device const half* from, thread half* to, int pitch) {
   const uint row = threadgroup_position_in_grid.y * 64 + tid / 64 * 32 + lane_row;
   const uint column = threadgroup_position_in_grid.x * 64 + tid / 32 % 2 * 32 + lane_column;
   device const half* a = A + row * (uint)K + lane_column;
-  device const half* b = B + lane_row * (uint)N + column;
+  device const half* b = TURNED ? B + (column - lane_column + lane_row) * (uint)K + lane_column : B + lane_row * (uint)N + column;
   float sum[32] = {0};
   for (int k = 0; k < K; k += 16) {
     alignas(16) half left[16];
     alignas(16) half right[16];
     read(a, &left[0], K);
     read(a + 16 * K, &left[8], K);
-    read(b, &right[0], N);
-    read(b + 16, &right[8], N);
+    read(b, &right[0], TURNED ? K : N);
+    read(TURNED ? b + 16 * K : b + 16, &right[8], TURNED ? K : N);
     multiply(&sum[0], &left[0], right);
     multiply(&sum[16], &left[8], right);
     a += 16;
-    b += 16 * N;
+    b += TURNED ? 16 : 16 * N;
   }
   device half* c = C + row * (uint)N + column;
 #pragma clang loop unroll(full)

@@ -60,7 +60,7 @@ CONVERSIONS = Conversions(
 
 PACKED = PackedFloats(
     join={"float16": lambda low, high: calls.instruction("half_pair", [low, high], "uint32")},
-    operations={},
+    operations={("float16", "sub_whole"): lambda a, b: calls.instruction("half_pair_difference", [a, b], "uint32")},
     decode={name: _pair_decoder(name) for name in PAIRS},
 )
 """Decoding of two adjacent codes in one word."""

@@ -12,6 +12,7 @@ from tile_metal.options import MetalOptions
 if TYPE_CHECKING:
     from tile_core.abi.adapter import RuntimeAdapter
     from tile_core.emit.dialect import Dialect
+    from tile_core.lowering.tilings import TilingModel
     from tile_core.lowering.variant import Variant
     from tile_core.passes.spine import Spine
     from tile_core.target import Target
@@ -67,6 +68,13 @@ def tile_pipeline(target: Target, spine: Spine) -> Spine:
     from tile_metal.pipeline import pipeline
 
     return pipeline(target, spine)
+
+
+def tile_tilings(target: Target) -> TilingModel:
+    """Return the estimates of products on the chips' published rates."""
+    from tile_metal.tilings import MetalTilings
+
+    return MetalTilings()
 
 
 def tile_runtimes(target: Target) -> tuple[RuntimeAdapter, ...]:

@@ -14,6 +14,7 @@ from tile_core.ir.visit import collect
 from tile_core.numerics.regions import text_level
 from tile_core.simt.kernel_plan import KernelPlan
 from tile_metal.emit.atomics import is_small
+from tile_metal.emit.poison import poison_unknown_lanes
 from tile_metal.emit.printer import MslPrinter
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def emit_plan(plan: KernelPlan, ctx: Context) -> KernelText:
         device_barriers=barriers,
         approximate=ctx.options.is_fast,
     )
-    return printer.kernel(plan.program.name, parameters_of(plan), plan.body)
+    return printer.kernel(plan.program.name, parameters_of(plan), poison_unknown_lanes(plan.body))
 
 
 def _addresses(plan: KernelPlan, relied: Mapping[str, int]) -> dict[str, int]:

@@ -101,6 +101,42 @@ def test_of_a_row(flushed, kind):
     np.testing.assert_array_equal(found.view(np.uint32), expected.astype(np.float32).view(np.uint32))
 
 
+@pytest.mark.parametrize("kind", ["max", "min", "absmax"])
+@pytest.mark.parametrize("held", [True, False])
+def test_rows_of_special_numbers(flushed, kind, held):
+    """Rows whose extreme is a zero or subnormal, beside NaN of both signs and infinities, and rows of NaN alone."""
+    rng = np.random.default_rng()
+    negative = np.array([0xFFC00000, 0xFF800001, 0x80800000, 0xFF7FFFFF], np.uint32).view(np.float32)
+    small = np.array([0.0, -0.0, *SMALL[:6]], np.float32)
+    others = np.array([np.nan, -np.inf, -1, *negative], np.float32)
+    rows = np.stack([
+        rng.choice(np.concatenate([rng.choice(small, rng.integers(0, 4)), rng.choice(others, 5)]), 48)
+        for _ in range(160)
+    ])  # fmt: skip
+    rows[0] = np.nan
+    rows = -rows if kind == "min" else rows
+    M, N = rows.shape
+
+    @T.prim_func
+    def reduced(A: T.Tensor((M, N), "float32"), B: T.Tensor((M,), "float32")):
+        with T.Kernel(1, threads=64):
+            b = T.alloc_fragment((M,), "float32")
+            if held:
+                a = T.alloc_fragment((M, N), "float32")
+                T.copy(A, a)
+                getattr(T, f"reduce_{kind}")(a, b)
+            else:
+                getattr(T, f"reduce_{kind}")(A, b)
+            T.copy(b, B)
+
+    found = flushed(reduced, rows, np.ones(M, np.float32))["B"]
+    numbers = np.abs(rows) if kind == "absmax" else rows
+    expected = np.full(M, 0 if kind == "absmax" else -np.inf if kind == "max" else np.inf, np.float32)
+    for column in range(N):
+        expected = ordered(expected, numbers[:, column].copy(), kind.removeprefix("abs")).astype(np.float32)
+    np.testing.assert_array_equal(found.view(np.uint32), expected.view(np.uint32))
+
+
 def test_copies_and_narrow_floats(flushed):
     codes = np.arange(256, dtype=np.uint8)
 

@@ -22,7 +22,7 @@ RELAY = re.compile(r"if \(tid < 32\) \{\n.*partial.*(min|lane)", re.DOTALL)
 WAYS = {
     "additions of floats": re.compile(r"= simd_sum\(total"),
     "additions of integers": re.compile(r"simd_sum\(\(uint\)"),
-    "extremes of floats, by integers": re.compile(r">> 31\) & 2147483647\);\n.*simd_(max|min)\("),
+    "extremes of floats, by integers": re.compile(r">> 31\) & 2147483647\);\n(.*\n)?.*simd_(max|min)\("),
     "extremes of integers": re.compile(r"simd_(max|min)\(total"),
     "inexact extremes": re.compile(r"= f(max|min)\(acc"),
     "the exact ones after them": re.compile(r"& 2139095040u\) == 0u\) \{"),

@@ -73,7 +73,9 @@ def test_descriptors_have_the_operands_transposes(turned):
     a, b = numbers((64, 64), "float16"), numbers((64, 64), "float16", 2)
     found, _ = right(program, a, b, poisoned((64, 64), "float32"), target="metal:metal4")
     suffix = f"{'_ta' if turned[0] else ''}{'_tb' if turned[1] else ''}"
-    assert f"matmul2d_16x32x16_f32_f16{suffix}(known" in found.text
+    assert f"matmul2d_16x32x16_f32_f16{suffix}(&" in found.text
+    # Accumulators are poisoned behind the loop over K.
+    assert found.text.count(f"matmul2d_16x32x16_f32_f16{suffix}_poison(known") == 1
     # Neighbours of a stored row are read at once.
     assert "uint2*)&A_v[0] = *(device const uint2*)&A[" in found.text
     assert "uint2*)&B_v[0] = *(device const uint2*)&B[" in found.text

@@ -169,8 +169,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("kv_gather", "a row that is none is read", r"row >= 0L && ", ""),
     Mutant("kv_gather", "writes beyond the last row", r"< 33\)", "<= 33)"),
     Mutant("kv_append", "all rows go to the first", r"cache\[row \* 40L", "cache[0L * 40L"),
-    Mutant("dequant", "the wrong nibble", r"& 1\) \* 4", "& 1 ^ 1) * 4"),
-    Mutant("dequant", "numbers without a sign", r"\^ 8\) - 8", "^ 0) - 0"),
+    Mutant("dequant", "the wrong nibble", r"\* 4097u", "* 65537u"),
+    Mutant("dequant", "numbers without a sign", r"\^ 1678271496u, 1678271496u", "^ 1677747200u, 1677747200u"),
     Mutant("dequant", "the scale of the next group", r"(scale_ahead = scale\[[^;]* \* 3 \+ )", r"\g<1>1 + "),
     # Sparse products
     Mutant("sp_f16", "the second of four", r"\(half\)0\.0f;", "(half)1.0f;"),

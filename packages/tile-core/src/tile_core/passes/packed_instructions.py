@@ -25,6 +25,7 @@ class PackedFloats:
         By type and name: a function from words to a word. ``add``, ``sub``, ``mul`` and ``fma`` round each element
         once and keep subnormal numbers; ``max``, ``min``, ``max_nan`` and ``min_nan`` follow ``numerics/rules.py``;
         ``lt``, ``le``, ``gt``, ``ge`` and ``eq`` return words whose halves are all ones where the comparison holds.
+        ``sub_whole`` suffices to convert integers, where ``sub`` would flush subnormal numbers.
     decode
         By 8-bit type: a function from two codes in a ``uint16`` to a word of ``float16``.
     encode

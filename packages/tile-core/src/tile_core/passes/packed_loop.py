@@ -295,7 +295,8 @@ class PackedLoop:
 
     def _integers(self, e: Expr) -> Expr | None:
         """Return the word of two small integers that become floats."""
-        subtract = self.packed.operations.get((type_name(e), "sub"))
+        operations, kind = self.packed.operations, type_name(e)
+        subtract = operations.get((kind, "sub"), operations.get((kind, "sub_whole")))
         byte = self._pair_of(e.value) if type_name(e.value) in NIBBLES else None
         if byte is not None:
             return nibble_pair(byte, type_name(e.value), type_name(e), subtract)

@@ -246,6 +246,13 @@ _CODES = (
 }""",
     ),
     Helper(
+        "half_pair_difference",
+        """static inline uint half_pair_difference(uint a, uint b) {
+  return as_type<uint>(as_type<half2>(a) - as_type<half2>(b));
+}""",
+        exact=True,
+    ),
+    Helper(
         "decode_pair_float8_e4m3fn",
         """static inline uint decode_pair_float8_e4m3fn(ushort x) {
   const uint codes = (((uint)x << 8) | ((uint)x << 16)) & 0xff00ff00u;

@@ -85,12 +85,14 @@ def lanes_name(product: str) -> str:
     return f"{product}_lanes"
 
 
-def is_tensor_product(name: str) -> bool:
-    """Return whether a function is one of ``tensor_name``.
+def poison_name(product: str) -> str:
+    """Return the function that replaces accumulators of a ``tensor_name`` function if that check failed."""
+    return f"{product}_poison"
 
-    Its first argument is the result of its ``lanes_name`` function.
-    """
-    return name.startswith("matmul2d_") and not name.endswith("_lanes")
+
+def is_tensor_product(name: str) -> bool:
+    """Return whether a function is one of ``tensor_name``."""
+    return name.startswith("matmul2d_") and not name.endswith(("_lanes", "_poison"))
 
 
 def _tensors(d: str, t: str, turned: Turned) -> str:
@@ -112,21 +114,12 @@ def _matmul2d(d: str, t: str, turned: Turned) -> Helper:
     further, 4 columns each. B and the result are two blocks side by side; operands lie as they are stored, so that a
     transposed B has two blocks one below the other. Apple does not specify this, so a kernel checks it once
     (``_lanes``), with one answer in all lanes of a simdgroup. If any lane holds other elements, all results are NaN, or
-    the smallest integer. Runtimes refuse before, see ``runtime/probe.py``. From MSL 4.1 on a variable's type has its
-    address space.
+    the smallest integer (``_poison``). Runtimes refuse before, see ``runtime/probe.py``. From MSL 4.1 on a variable's
+    type has its address space.
     """
     name = _tensor_name(d, t, turned)
     total, kind = TYPES[d], TYPES[t]
-    nothing = "NAN" if d == "f32" else "-2147483647 - 1"
-    given = f"bool known, thread {total}* c, thread const {kind}* a, thread const {kind}* b"
-    text = f"""static inline void {name}({given}) {{
-  if (!known) {{
-#pragma clang loop unroll(full)
-    for (int i = 0; i < 16; ++i) {{
-      c[i] = {nothing};
-    }}
-    return;
-  }}
+    text = f"""static inline void {name}(thread {total}* c, thread const {kind}* a, thread const {kind}* b) {{
 {_tensors(d, t, turned)}
 #pragma clang loop unroll(full)
   for (int i = 0; i < 8; ++i) {{
@@ -143,7 +136,21 @@ def _matmul2d(d: str, t: str, turned: Turned) -> Helper:
     c[i] = sum[i];
   }}
 }}"""
-    return Helper(name, text, (lanes_name(name),), _TENSOR, exact=True)
+    return Helper(name, text, (), _TENSOR, exact=True)
+
+
+def _poison(d: str, t: str, turned: Turned) -> Helper:
+    product = _tensor_name(d, t, turned)
+    name, nothing = poison_name(product), "NAN" if d == "f32" else "-2147483647 - 1"
+    text = f"""static inline void {name}(bool known, thread {TYPES[d]}* c, int count) {{
+  if (!known) {{
+#pragma clang loop unroll(full)
+    for (int i = 0; i < count; ++i) {{
+      c[i] = {nothing};
+    }}
+  }}
+}}"""
+    return Helper(name, text, (lanes_name(product),), _TENSOR, exact=True)
 
 
 def _lanes(d: str, t: str, turned: Turned) -> Helper:
@@ -184,6 +191,6 @@ HELPERS: tuple[Helper, ...] = (
         for d, t in TENSOR_PRODUCTS
         for a in (False, True)
         for b in (False, True)
-        for make in (_lanes, _matmul2d)
+        for make in (_lanes, _matmul2d, _poison)
     ),
 )

@@ -18,7 +18,7 @@ from tile_metal.emit.atomics import is_small
 from tile_metal.emit.expressions import MslExpressions
 from tile_metal.emit.helper import AS_WRITTEN, PRECISE
 from tile_metal.emit.helpers import HELPER_NAMES, needed
-from tile_metal.emit.matrices import is_tensor_product, lanes_name
+from tile_metal.emit.matrices import is_tensor_product, lanes_name, poison_name
 from tile_metal.emit.names import LIBRARY, RESERVED, VECTORS
 from tile_metal.errors import TooManyBuffers
 
@@ -141,8 +141,8 @@ class MslPrinter(MslExpressions, KernelPrinter):
         if is_small(name):
             load = e.args[0].args[0]
             args[0] = self.array_and_index(load)
-        if is_tensor_product(name):
-            args.insert(0, self.known_lanes(name))
+        if name.startswith("matmul2d_") and not is_tensor_product(name):
+            args.insert(0, self.known_lanes(name.removesuffix(poison_name(""))))
         return f"{name if name in LIBRARY else self.helper(name)}({', '.join(args)})"
 
     def array_and_index(self, load: Expr) -> str:

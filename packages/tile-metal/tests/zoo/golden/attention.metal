@@ -243,6 +243,7 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       top_before[r_15] = top[r_15];
     }
     float acc[2];
+    int keys[2];
     #pragma clang loop unroll(full)
     for (int r_16 = 0; r_16 < 2; ++r_16) {
       acc[r_16] = as_type<float>(0xff800000u);
@@ -254,95 +255,110 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
         }
       }
       if ((as_type<uint>(acc[r_16]) & 2139095040u) == 0u) {
-        acc[r_16] = as_type<float>(0xff800000u);
+        int above;
+        int below;
+        above = as_type<int>(as_type<uint>(as_type<float>(0xff800000u)) + 8388608u);
+        below = as_type<int>(as_type<uint>(as_type<float>(0xff800000u)));
         #pragma clang loop unroll(full)
         for (int r_19 = 0; r_19 < 8; ++r_19) {
           #pragma clang loop unroll(full)
           for (int r_20 = 0; r_20 < 2; ++r_20) {
-            acc[r_16] = max_f32(acc[r_16], scores[r_16 * 16 + r_19 * 2 + r_20]);
+            above = max(above, as_type<int>(as_type<uint>(scores[r_16 * 16 + r_19 * 2 + r_20]) + 8388608u));
+            below = min(below, as_type<int>(as_type<uint>(scores[r_16 * 16 + r_19 * 2 + r_20])));
           }
         }
+        acc[r_16] = as_type<float>(as_type<uint>(above >= 8388608 ? (int)((uint)above - 8388608u) : below));
       }
     }
     #pragma clang loop unroll(full)
     for (int r_21 = 0; r_21 < 2; ++r_21) {
-      const float mine = acc[r_21];
-      const float other = as_type<float>(simd_shuffle_xor(as_type<uint>(mine), (ushort)1));
-      acc[r_21] = max_f32(acc[r_21], other);
+      const int bits = as_type<int>(acc[r_21]);
+      keys[r_21] = bits ^ ((bits >> 31) & 2147483647);
     }
     #pragma clang loop unroll(full)
     for (int r_22 = 0; r_22 < 2; ++r_22) {
-      const float mine_1 = acc[r_22];
-      const float other_1 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_1), (ushort)8));
-      acc[r_22] = max_f32(acc[r_22], other_1);
+      const int mine = keys[r_22];
+      const int other = as_type<int>(simd_shuffle_xor(as_type<uint>(mine), (ushort)1));
+      keys[r_22] = max(keys[r_22], other);
     }
     #pragma clang loop unroll(full)
     for (int r_23 = 0; r_23 < 2; ++r_23) {
-      top[r_23] = max_f32(top[r_23], acc[r_23]);
+      const int mine_1 = keys[r_23];
+      const int other_1 = as_type<int>(simd_shuffle_xor(as_type<uint>(mine_1), (ushort)8));
+      keys[r_23] = max(keys[r_23], other_1);
     }
     #pragma clang loop unroll(full)
     for (int r_24 = 0; r_24 < 2; ++r_24) {
-      correction[r_24] = precise::exp2(top_before[r_24] - top[r_24]);
+      const int key = keys[r_24];
+      acc[r_24] = as_type<float>(key ^ ((key >> 31) & 2147483647));
     }
     #pragma clang loop unroll(full)
     for (int r_25 = 0; r_25 < 2; ++r_25) {
+      top[r_25] = max_f32(top[r_25], acc[r_25]);
+    }
+    #pragma clang loop unroll(full)
+    for (int r_26 = 0; r_26 < 2; ++r_26) {
+      correction[r_26] = precise::exp2(top_before[r_26] - top[r_26]);
+    }
+    #pragma clang loop unroll(full)
+    for (int r_27 = 0; r_27 < 2; ++r_27) {
       #pragma clang loop unroll(full)
-      for (int r_26 = 0; r_26 < 8; ++r_26) {
+      for (int r_28 = 0; r_28 < 8; ++r_28) {
         #pragma clang loop unroll(full)
         for (int v_11 = 0; v_11 < 2; ++v_11) {
-          scores[r_25 * 16 + r_26 * 2 + v_11] = precise::exp2(scores[r_25 * 16 + r_26 * 2 + v_11] - top[r_25]);
+          scores[r_27 * 16 + r_28 * 2 + v_11] = precise::exp2(scores[r_27 * 16 + r_28 * 2 + v_11] - top[r_27]);
         }
       }
     }
     float acc_1[2];
     #pragma clang loop unroll(full)
-    for (int r_27 = 0; r_27 < 2; ++r_27) {
-      acc_1[r_27] = 0.0f;
+    for (int r_29 = 0; r_29 < 2; ++r_29) {
+      acc_1[r_29] = 0.0f;
       #pragma clang loop unroll(full)
-      for (int r_28 = 0; r_28 < 8; ++r_28) {
+      for (int r_30 = 0; r_30 < 8; ++r_30) {
         #pragma clang loop unroll(full)
-        for (int r_29 = 0; r_29 < 2; ++r_29) {
-          acc_1[r_27] = acc_1[r_27] + scores[r_27 * 16 + r_28 * 2 + r_29];
+        for (int r_31 = 0; r_31 < 2; ++r_31) {
+          acc_1[r_29] = acc_1[r_29] + scores[r_29 * 16 + r_30 * 2 + r_31];
         }
       }
-    }
-    #pragma clang loop unroll(full)
-    for (int r_30 = 0; r_30 < 2; ++r_30) {
-      const float mine_2 = acc_1[r_30];
-      const float other_2 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_2), (ushort)1));
-      acc_1[r_30] = acc_1[r_30] + other_2;
-    }
-    #pragma clang loop unroll(full)
-    for (int r_31 = 0; r_31 < 2; ++r_31) {
-      const float mine_3 = acc_1[r_31];
-      const float other_3 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_3), (ushort)8));
-      acc_1[r_31] = acc_1[r_31] + other_3;
     }
     #pragma clang loop unroll(full)
     for (int r_32 = 0; r_32 < 2; ++r_32) {
-      row_sum[r_32] = acc_1[r_32];
+      const float mine_2 = acc_1[r_32];
+      const float other_2 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_2), (ushort)1));
+      acc_1[r_32] = acc_1[r_32] + other_2;
     }
     #pragma clang loop unroll(full)
     for (int r_33 = 0; r_33 < 2; ++r_33) {
-      total[r_33] = total[r_33] * correction[r_33] + row_sum[r_33];
+      const float mine_3 = acc_1[r_33];
+      const float other_3 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_3), (ushort)8));
+      acc_1[r_33] = acc_1[r_33] + other_3;
     }
     #pragma clang loop unroll(full)
     for (int r_34 = 0; r_34 < 2; ++r_34) {
-      #pragma clang loop unroll(full)
-      for (int r_35 = 0; r_35 < 8; ++r_35) {
-        #pragma clang loop unroll(full)
-        for (int v_12 = 0; v_12 < 2; ++v_12) {
-          weights[r_34 * 16 + r_35 * 2 + v_12] = (half)scores[r_34 * 16 + r_35 * 2 + v_12];
-        }
-      }
+      row_sum[r_34] = acc_1[r_34];
+    }
+    #pragma clang loop unroll(full)
+    for (int r_35 = 0; r_35 < 2; ++r_35) {
+      total[r_35] = total[r_35] * correction[r_35] + row_sum[r_35];
     }
     #pragma clang loop unroll(full)
     for (int r_36 = 0; r_36 < 2; ++r_36) {
       #pragma clang loop unroll(full)
-      for (int r_37 = 0; r_37 < 4; ++r_37) {
+      for (int r_37 = 0; r_37 < 8; ++r_37) {
+        #pragma clang loop unroll(full)
+        for (int v_12 = 0; v_12 < 2; ++v_12) {
+          weights[r_36 * 16 + r_37 * 2 + v_12] = (half)scores[r_36 * 16 + r_37 * 2 + v_12];
+        }
+      }
+    }
+    #pragma clang loop unroll(full)
+    for (int r_38 = 0; r_38 < 2; ++r_38) {
+      #pragma clang loop unroll(full)
+      for (int r_39 = 0; r_39 < 4; ++r_39) {
         #pragma clang loop unroll(full)
         for (int v_13 = 0; v_13 < 2; ++v_13) {
-          output[r_36 * 8 + r_37 * 2 + v_13] = output[r_36 * 8 + r_37 * 2 + v_13] * correction[r_36];
+          output[r_38 * 8 + r_39 * 2 + v_13] = output[r_38 * 8 + r_39 * 2 + v_13] * correction[r_38];
         }
       }
     }
@@ -362,27 +378,27 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     }
   }
   #pragma clang loop unroll(full)
-  for (int r_38 = 0; r_38 < 2; ++r_38) {
+  for (int r_40 = 0; r_40 < 2; ++r_40) {
     #pragma clang loop unroll(full)
-    for (int r_39 = 0; r_39 < 4; ++r_39) {
+    for (int r_41 = 0; r_41 < 4; ++r_41) {
       #pragma clang loop unroll(full)
       for (int v_14 = 0; v_14 < 2; ++v_14) {
-        output[r_38 * 8 + r_39 * 2 + v_14] = output[r_38 * 8 + r_39 * 2 + v_14] / total[r_38];
+        output[r_40 * 8 + r_41 * 2 + v_14] = output[r_40 * 8 + r_41 * 2 + v_14] / total[r_40];
       }
     }
   }
   const int i0_7 = (tid >> 5) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
   const int i1_7 = ((tid & 15) >> 3) * 4 + (tid & 1) * 2;
   #pragma clang loop unroll(full)
-  for (int r_40 = 0; r_40 < 2; ++r_40) {
+  for (int r_42 = 0; r_42 < 2; ++r_42) {
     #pragma clang loop unroll(full)
-    for (int r_41 = 0; r_41 < 4; ++r_41) {
+    for (int r_43 = 0; r_43 < 4; ++r_43) {
       alignas(16) half Output_v[2];
       #pragma clang loop unroll(full)
       for (int v_15 = 0; v_15 < 2; ++v_15) {
-        Output_v[v_15] = (half)output[r_40 * 8 + r_41 * 2 + v_15];
+        Output_v[v_15] = (half)output[r_42 * 8 + r_43 * 2 + v_15];
       }
-      *(device uchar4*)&Output[i0_7 * 32 + i1_7 + r_40 * 256 + r_41 * 8 + bz * 2048 + by * 2048 + bx * 2048] = *(thread const uchar4*)&Output_v[0];
+      *(device uchar4*)&Output[i0_7 * 32 + i1_7 + r_42 * 256 + r_43 * 8 + bz * 2048 + by * 2048 + bx * 2048] = *(thread const uchar4*)&Output_v[0];
     }
   }
 }

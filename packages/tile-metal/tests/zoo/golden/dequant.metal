@@ -5,6 +5,18 @@ using namespace metal;
 #pragma METAL fp math_mode(safe)
 #endif
 
+static inline uint half_pair(float low, float high) {
+  return as_type<uint>(half2((half)low, (half)high));
+}
+
+static inline uint half_pair_difference(uint a, uint b) {
+#if __METAL_VERSION__ >= 320
+#pragma METAL fp math_mode(safe)
+#endif
+#pragma METAL fp contract(off)
+  return as_type<uint>(as_type<half2>(a) - as_type<half2>(b));
+}
+
 static inline void simdgroup_load_f16_threadgroup(thread half* to, threadgroup const half* from, int pitch) {
   simdgroup_matrix<half, 8, 8> m;
   simdgroup_load(m, from, (ulong)pitch);
@@ -139,13 +151,16 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       const int i = tid >> 2;
       const int j = (tid & 3) * 16;
       alignas(16) uchar W_v[8];
+      thread uchar* const W_v_pairs = (thread uchar*)W_v;
       half scale_v;
       alignas(16) half W_shared_v[16];
+      thread uint* const W_shared_v_pairs = (thread uint*)W_shared_v;
       *(thread uint2*)&W_v[0] = *(thread const uint2*)&W_ahead[0];
       scale_v = scale_ahead;
       #pragma clang loop unroll(full)
-      for (int r_6 = 0; r_6 < 16; ++r_6) {
-        W_shared_v[r_6] = (half)((float)(half)(float)(char)((((int)(uchar)((uchar)(W_v[r_6 >> 1] >> (uchar)((r_6 & 1) * 4)) & (uchar)15) & 15) ^ 8) - 8) * (float)(((k * 64 + (j + r_6)) >> 5) < 3 ? scale_v : (half)0.0f));
+      for (int r_6 = 0; r_6 < 8; ++r_6) {
+        const uint pair = half_pair_difference((((uint)W_v_pairs[r_6] * 4097u) & 983055u) ^ 1678271496u, 1678271496u);
+        W_shared_v_pairs[r_6] = half_pair((float)as_type<half>((ushort)(ushort)pair) * (float)(((k * 64 + (j + r_6 * 2)) >> 5) < 3 ? scale_v : (half)0.0f), (float)as_type<half>((ushort)(ushort)(pair >> 16u)) * (float)(((k * 64 + (j + (r_6 * 2 + 1))) >> 5) < 3 ? scale_v : (half)0.0f));
       }
       *(threadgroup uint4*)&W_shared[i * 72 + j] = *(thread const uint4*)&W_shared_v[0];
       *(threadgroup uint4*)&W_shared[i * 72 + j + 8] = *(thread const uint4*)&W_shared_v[8];
@@ -155,11 +170,14 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
       const int j_1 = (tid & 3) * 16;
       if (bx * 32 + i_1 < 50 && k * 64 + j_1 < 96) {
         alignas(16) uchar W_v_1[8];
+        thread uchar* const W_v_pairs_1 = (thread uchar*)W_v_1;
         alignas(16) half W_shared_v_1[16];
+        thread uint* const W_shared_v_pairs_1 = (thread uint*)W_shared_v_1;
         *(thread uint2*)&W_v_1[0] = *(thread const uint2*)&W_ahead[0];
         #pragma clang loop unroll(full)
-        for (int r_7 = 0; r_7 < 16; ++r_7) {
-          W_shared_v_1[r_7] = (half)((float)(half)(float)(char)((((int)(uchar)((uchar)(W_v_1[r_7 >> 1] >> (uchar)((r_7 & 1) * 4)) & (uchar)15) & 15) ^ 8) - 8) * (float)(bx * 32 + i_1 < 50 && ((k * 64 + (j_1 + r_7)) >> 5) < 3 ? scale_ahead : (half)0.0f));
+        for (int r_7 = 0; r_7 < 8; ++r_7) {
+          const uint pair_1 = half_pair_difference((((uint)W_v_pairs_1[r_7] * 4097u) & 983055u) ^ 1678271496u, 1678271496u);
+          W_shared_v_pairs_1[r_7] = half_pair((float)as_type<half>((ushort)(ushort)pair_1) * (float)(bx * 32 + i_1 < 50 && ((k * 64 + (j_1 + r_7 * 2)) >> 5) < 3 ? scale_ahead : (half)0.0f), (float)as_type<half>((ushort)(ushort)(pair_1 >> 16u)) * (float)(bx * 32 + i_1 < 50 && ((k * 64 + (j_1 + (r_7 * 2 + 1))) >> 5) < 3 ? scale_ahead : (half)0.0f));
         }
         *(threadgroup uint4*)&W_shared[i_1 * 72 + j_1] = *(thread const uint4*)&W_shared_v_1[0];
         *(threadgroup uint4*)&W_shared[i_1 * 72 + j_1 + 8] = *(thread const uint4*)&W_shared_v_1[8];

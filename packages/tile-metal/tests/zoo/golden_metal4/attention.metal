@@ -6,6 +6,34 @@ using namespace metal;
 #pragma METAL fp math_mode(safe)
 #endif
 
+static inline void matmul2d_16x32x16_f32_f16(thread float* c, thread const half* a, thread const half* b) {
+#if __METAL_VERSION__ >= 320
+#pragma METAL fp math_mode(safe)
+#endif
+#pragma METAL fp contract(off)
+  constexpr auto shape = mpp::tensor_ops::matmul2d_descriptor(
+      16, 32, 16, false, false, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
+  mpp::tensor_ops::matmul2d<shape, execution_simdgroup> product;
+  auto left = product.get_left_input_cooperative_tensor<half, half, float>();
+  auto right = product.get_right_input_cooperative_tensor<half, half, float>();
+  auto sum = product.get_destination_cooperative_tensor<
+      remove_addrspace_t<decltype(left)>, remove_addrspace_t<decltype(right)>, float>();
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 8; ++i) {
+    left[i] = a[i];
+  }
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 16; ++i) {
+    right[i] = b[i];
+    sum[i] = c[i];
+  }
+  product.run(left, right, sum);
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 16; ++i) {
+    c[i] = sum[i];
+  }
+}
+
 static inline bool matmul2d_16x32x16_f32_f16_lanes(int lane) {
 #if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
@@ -35,20 +63,26 @@ static inline bool matmul2d_16x32x16_f32_f16_lanes(int lane) {
   return simd_all(known);
 }
 
-static inline void matmul2d_16x32x16_f32_f16(bool known, thread float* c, thread const half* a, thread const half* b) {
+static inline void matmul2d_16x32x16_f32_f16_poison(bool known, thread float* c, int count) {
 #if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
 #endif
 #pragma METAL fp contract(off)
   if (!known) {
 #pragma clang loop unroll(full)
-    for (int i = 0; i < 16; ++i) {
+    for (int i = 0; i < count; ++i) {
       c[i] = NAN;
     }
-    return;
   }
+}
+
+static inline void matmul2d_16x32x16_f32_f16_tb(thread float* c, thread const half* a, thread const half* b) {
+#if __METAL_VERSION__ >= 320
+#pragma METAL fp math_mode(safe)
+#endif
+#pragma METAL fp contract(off)
   constexpr auto shape = mpp::tensor_ops::matmul2d_descriptor(
-      16, 32, 16, false, false, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
+      16, 32, 16, false, true, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
   mpp::tensor_ops::matmul2d<shape, execution_simdgroup> product;
   auto left = product.get_left_input_cooperative_tensor<half, half, float>();
   auto right = product.get_right_input_cooperative_tensor<half, half, float>();
@@ -99,38 +133,16 @@ static inline bool matmul2d_16x32x16_f32_f16_tb_lanes(int lane) {
   return simd_all(known);
 }
 
-static inline void matmul2d_16x32x16_f32_f16_tb(bool known, thread float* c, thread const half* a, thread const half* b) {
+static inline void matmul2d_16x32x16_f32_f16_tb_poison(bool known, thread float* c, int count) {
 #if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
 #endif
 #pragma METAL fp contract(off)
   if (!known) {
 #pragma clang loop unroll(full)
-    for (int i = 0; i < 16; ++i) {
+    for (int i = 0; i < count; ++i) {
       c[i] = NAN;
     }
-    return;
-  }
-  constexpr auto shape = mpp::tensor_ops::matmul2d_descriptor(
-      16, 32, 16, false, true, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
-  mpp::tensor_ops::matmul2d<shape, execution_simdgroup> product;
-  auto left = product.get_left_input_cooperative_tensor<half, half, float>();
-  auto right = product.get_right_input_cooperative_tensor<half, half, float>();
-  auto sum = product.get_destination_cooperative_tensor<
-      remove_addrspace_t<decltype(left)>, remove_addrspace_t<decltype(right)>, float>();
-#pragma clang loop unroll(full)
-  for (int i = 0; i < 8; ++i) {
-    left[i] = a[i];
-  }
-#pragma clang loop unroll(full)
-  for (int i = 0; i < 16; ++i) {
-    right[i] = b[i];
-    sum[i] = c[i];
-  }
-  product.run(left, right, sum);
-#pragma clang loop unroll(full)
-  for (int i = 0; i < 16; ++i) {
-    c[i] = sum[i];
   }
 }
 
@@ -253,7 +265,7 @@ static inline float max_f32(float a, float b) {
           for (int b_e_3 = 0; b_e_3 < 4; ++b_e_3) {
             b_values[b_e_3 + 12] = K_v_3[b_e_3];
           }
-          matmul2d_16x32x16_f32_f16_tb(known_lanes, &scores[column_tile_1 * 16], &a_values[0], &b_values[0]);
+          matmul2d_16x32x16_f32_f16_tb(&scores[column_tile_1 * 16], &a_values[0], &b_values[0]);
         }
       }
     }
@@ -345,10 +357,11 @@ static inline float max_f32(float a, float b) {
               b_values_1[b_e_11 + 12] = (half)0.0f;
             }
           }
-          matmul2d_16x32x16_f32_f16_tb(known_lanes, &scores[column_tile_3 * 16], &a_values_1[0], &b_values_1[0]);
+          matmul2d_16x32x16_f32_f16_tb(&scores[column_tile_3 * 16], &a_values_1[0], &b_values_1[0]);
         }
       }
     }
+    matmul2d_16x32x16_f32_f16_tb_poison(known_lanes, &scores[0], 32);
     const int i = (tid >> 5) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
     const int j = ((tid & 15) >> 3) * 8 + (tid & 1) * 4;
     if (n * 64 + (48 + j + 3) < 96 && bx * 64 + i + 32 >= n * 64 + (48 + j + 3)) {
@@ -380,6 +393,7 @@ static inline float max_f32(float a, float b) {
       top_before[r_9] = top[r_9];
     }
     float acc[2];
+    int keys[2];
     #pragma clang loop unroll(full)
     for (int r_10 = 0; r_10 < 2; ++r_10) {
       acc[r_10] = as_type<float>(0xff800000u);
@@ -391,95 +405,110 @@ static inline float max_f32(float a, float b) {
         }
       }
       if ((as_type<uint>(acc[r_10]) & 2139095040u) == 0u) {
-        acc[r_10] = as_type<float>(0xff800000u);
+        int above;
+        int below;
+        above = as_type<int>(as_type<uint>(as_type<float>(0xff800000u)) + 8388608u);
+        below = as_type<int>(as_type<uint>(as_type<float>(0xff800000u)));
         #pragma clang loop unroll(full)
         for (int r_13 = 0; r_13 < 4; ++r_13) {
           #pragma clang loop unroll(full)
           for (int r_14 = 0; r_14 < 4; ++r_14) {
-            acc[r_10] = max_f32(acc[r_10], scores[r_13 * 8 + r_10 * 4 + r_14]);
+            above = max(above, as_type<int>(as_type<uint>(scores[r_13 * 8 + r_10 * 4 + r_14]) + 8388608u));
+            below = min(below, as_type<int>(as_type<uint>(scores[r_13 * 8 + r_10 * 4 + r_14])));
           }
         }
+        acc[r_10] = as_type<float>(as_type<uint>(above >= 8388608 ? (int)((uint)above - 8388608u) : below));
       }
     }
     #pragma clang loop unroll(full)
     for (int r_15 = 0; r_15 < 2; ++r_15) {
-      const float mine = acc[r_15];
-      const float other = as_type<float>(simd_shuffle_xor(as_type<uint>(mine), (ushort)1));
-      acc[r_15] = max_f32(acc[r_15], other);
+      const int bits = as_type<int>(acc[r_15]);
+      keys[r_15] = bits ^ ((bits >> 31) & 2147483647);
     }
     #pragma clang loop unroll(full)
     for (int r_16 = 0; r_16 < 2; ++r_16) {
-      const float mine_1 = acc[r_16];
-      const float other_1 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_1), (ushort)8));
-      acc[r_16] = max_f32(acc[r_16], other_1);
+      const int mine = keys[r_16];
+      const int other = as_type<int>(simd_shuffle_xor(as_type<uint>(mine), (ushort)1));
+      keys[r_16] = max(keys[r_16], other);
     }
     #pragma clang loop unroll(full)
     for (int r_17 = 0; r_17 < 2; ++r_17) {
-      top[r_17] = max_f32(top[r_17], acc[r_17]);
+      const int mine_1 = keys[r_17];
+      const int other_1 = as_type<int>(simd_shuffle_xor(as_type<uint>(mine_1), (ushort)8));
+      keys[r_17] = max(keys[r_17], other_1);
     }
     #pragma clang loop unroll(full)
     for (int r_18 = 0; r_18 < 2; ++r_18) {
-      correction[r_18] = precise::exp2(top_before[r_18] - top[r_18]);
+      const int key = keys[r_18];
+      acc[r_18] = as_type<float>(key ^ ((key >> 31) & 2147483647));
     }
     #pragma clang loop unroll(full)
-    for (int r_19 = 0; r_19 < 4; ++r_19) {
+    for (int r_19 = 0; r_19 < 2; ++r_19) {
+      top[r_19] = max_f32(top[r_19], acc[r_19]);
+    }
+    #pragma clang loop unroll(full)
+    for (int r_20 = 0; r_20 < 2; ++r_20) {
+      correction[r_20] = precise::exp2(top_before[r_20] - top[r_20]);
+    }
+    #pragma clang loop unroll(full)
+    for (int r_21 = 0; r_21 < 4; ++r_21) {
       #pragma clang loop unroll(full)
-      for (int r_20 = 0; r_20 < 2; ++r_20) {
+      for (int r_22 = 0; r_22 < 2; ++r_22) {
         #pragma clang loop unroll(full)
         for (int v_3 = 0; v_3 < 4; ++v_3) {
-          scores[r_19 * 8 + r_20 * 4 + v_3] = precise::exp2(scores[r_19 * 8 + r_20 * 4 + v_3] - top[r_20]);
+          scores[r_21 * 8 + r_22 * 4 + v_3] = precise::exp2(scores[r_21 * 8 + r_22 * 4 + v_3] - top[r_22]);
         }
       }
     }
     float acc_1[2];
     #pragma clang loop unroll(full)
-    for (int r_21 = 0; r_21 < 2; ++r_21) {
-      acc_1[r_21] = 0.0f;
+    for (int r_23 = 0; r_23 < 2; ++r_23) {
+      acc_1[r_23] = 0.0f;
       #pragma clang loop unroll(full)
-      for (int r_22 = 0; r_22 < 4; ++r_22) {
+      for (int r_24 = 0; r_24 < 4; ++r_24) {
         #pragma clang loop unroll(full)
-        for (int r_23 = 0; r_23 < 4; ++r_23) {
-          acc_1[r_21] = acc_1[r_21] + scores[r_22 * 8 + r_21 * 4 + r_23];
+        for (int r_25 = 0; r_25 < 4; ++r_25) {
+          acc_1[r_23] = acc_1[r_23] + scores[r_24 * 8 + r_23 * 4 + r_25];
         }
       }
-    }
-    #pragma clang loop unroll(full)
-    for (int r_24 = 0; r_24 < 2; ++r_24) {
-      const float mine_2 = acc_1[r_24];
-      const float other_2 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_2), (ushort)1));
-      acc_1[r_24] = acc_1[r_24] + other_2;
-    }
-    #pragma clang loop unroll(full)
-    for (int r_25 = 0; r_25 < 2; ++r_25) {
-      const float mine_3 = acc_1[r_25];
-      const float other_3 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_3), (ushort)8));
-      acc_1[r_25] = acc_1[r_25] + other_3;
     }
     #pragma clang loop unroll(full)
     for (int r_26 = 0; r_26 < 2; ++r_26) {
-      row_sum[r_26] = acc_1[r_26];
+      const float mine_2 = acc_1[r_26];
+      const float other_2 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_2), (ushort)1));
+      acc_1[r_26] = acc_1[r_26] + other_2;
     }
     #pragma clang loop unroll(full)
     for (int r_27 = 0; r_27 < 2; ++r_27) {
-      total[r_27] = total[r_27] * correction[r_27] + row_sum[r_27];
+      const float mine_3 = acc_1[r_27];
+      const float other_3 = as_type<float>(simd_shuffle_xor(as_type<uint>(mine_3), (ushort)8));
+      acc_1[r_27] = acc_1[r_27] + other_3;
     }
     #pragma clang loop unroll(full)
-    for (int r_28 = 0; r_28 < 4; ++r_28) {
+    for (int r_28 = 0; r_28 < 2; ++r_28) {
+      row_sum[r_28] = acc_1[r_28];
+    }
+    #pragma clang loop unroll(full)
+    for (int r_29 = 0; r_29 < 2; ++r_29) {
+      total[r_29] = total[r_29] * correction[r_29] + row_sum[r_29];
+    }
+    #pragma clang loop unroll(full)
+    for (int r_30 = 0; r_30 < 4; ++r_30) {
       #pragma clang loop unroll(full)
-      for (int r_29 = 0; r_29 < 2; ++r_29) {
+      for (int r_31 = 0; r_31 < 2; ++r_31) {
         #pragma clang loop unroll(full)
         for (int v_4 = 0; v_4 < 4; ++v_4) {
-          weights[r_28 * 8 + r_29 * 4 + v_4] = (half)scores[r_28 * 8 + r_29 * 4 + v_4];
+          weights[r_30 * 8 + r_31 * 4 + v_4] = (half)scores[r_30 * 8 + r_31 * 4 + v_4];
         }
       }
     }
     #pragma clang loop unroll(full)
-    for (int r_30 = 0; r_30 < 2; ++r_30) {
+    for (int r_32 = 0; r_32 < 2; ++r_32) {
       #pragma clang loop unroll(full)
-      for (int r_31 = 0; r_31 < 2; ++r_31) {
+      for (int r_33 = 0; r_33 < 2; ++r_33) {
         #pragma clang loop unroll(full)
         for (int v_5 = 0; v_5 < 4; ++v_5) {
-          output[r_30 * 8 + r_31 * 4 + v_5] = output[r_30 * 8 + r_31 * 4 + v_5] * correction[r_31];
+          output[r_32 * 8 + r_33 * 4 + v_5] = output[r_32 * 8 + r_33 * 4 + v_5] * correction[r_33];
         }
       }
     }
@@ -515,7 +544,7 @@ static inline float max_f32(float a, float b) {
         for (int b_e_15 = 0; b_e_15 < 4; ++b_e_15) {
           b_values_2[b_e_15 + 12] = V_v_3[b_e_15];
         }
-        matmul2d_16x32x16_f32_f16(known_lanes_1, &output[0], &weights[k_step_2 * 8], &b_values_2[0]);
+        matmul2d_16x32x16_f32_f16(&output[0], &weights[k_step_2 * 8], &b_values_2[0]);
       }
     }
     else {
@@ -578,32 +607,33 @@ static inline float max_f32(float a, float b) {
             b_values_3[b_e_23 + 12] = (half)0.0f;
           }
         }
-        matmul2d_16x32x16_f32_f16(known_lanes_1, &output[0], &weights[k_step_3 * 8], &b_values_3[0]);
+        matmul2d_16x32x16_f32_f16(&output[0], &weights[k_step_3 * 8], &b_values_3[0]);
       }
     }
+    matmul2d_16x32x16_f32_f16_poison(known_lanes_1, &output[0], 16);
   }
   #pragma clang loop unroll(full)
-  for (int r_32 = 0; r_32 < 2; ++r_32) {
+  for (int r_34 = 0; r_34 < 2; ++r_34) {
     #pragma clang loop unroll(full)
-    for (int r_33 = 0; r_33 < 2; ++r_33) {
+    for (int r_35 = 0; r_35 < 2; ++r_35) {
       #pragma clang loop unroll(full)
       for (int v_6 = 0; v_6 < 4; ++v_6) {
-        output[r_32 * 8 + r_33 * 4 + v_6] = output[r_32 * 8 + r_33 * 4 + v_6] / total[r_33];
+        output[r_34 * 8 + r_35 * 4 + v_6] = output[r_34 * 8 + r_35 * 4 + v_6] / total[r_35];
       }
     }
   }
   const int i0_1 = (tid >> 5) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
   const int i1_1 = ((tid & 15) >> 3) * 8 + (tid & 1) * 4;
   #pragma clang loop unroll(full)
-  for (int r_34 = 0; r_34 < 2; ++r_34) {
+  for (int r_36 = 0; r_36 < 2; ++r_36) {
     #pragma clang loop unroll(full)
-    for (int r_35 = 0; r_35 < 2; ++r_35) {
+    for (int r_37 = 0; r_37 < 2; ++r_37) {
       alignas(16) half Output_v[4];
       #pragma clang loop unroll(full)
       for (int v_7 = 0; v_7 < 4; ++v_7) {
-        Output_v[v_7] = (half)output[r_34 * 8 + r_35 * 4 + v_7];
+        Output_v[v_7] = (half)output[r_36 * 8 + r_37 * 4 + v_7];
       }
-      *(device uint2*)&Output[i0_1 * 32 + i1_1 + r_35 * 256 + r_34 * 16 + bz * 2048 + by * 2048 + bx * 2048] = *(thread const uint2*)&Output_v[0];
+      *(device uint2*)&Output[i0_1 * 32 + i1_1 + r_37 * 256 + r_36 * 16 + bz * 2048 + by * 2048 + bx * 2048] = *(thread const uint2*)&Output_v[0];
     }
   }
 }

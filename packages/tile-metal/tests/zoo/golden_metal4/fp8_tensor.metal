@@ -20,6 +20,34 @@ static inline uint decode_pair_float8_e4m3fn(ushort x) {
   return as_type<uint>(half2(low, high)) | (codes & 0x80008000u) | nan;
 }
 
+static inline void matmul2d_16x32x16_f32_f16_tb(thread float* c, thread const half* a, thread const half* b) {
+#if __METAL_VERSION__ >= 320
+#pragma METAL fp math_mode(safe)
+#endif
+#pragma METAL fp contract(off)
+  constexpr auto shape = mpp::tensor_ops::matmul2d_descriptor(
+      16, 32, 16, false, true, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
+  mpp::tensor_ops::matmul2d<shape, execution_simdgroup> product;
+  auto left = product.get_left_input_cooperative_tensor<half, half, float>();
+  auto right = product.get_right_input_cooperative_tensor<half, half, float>();
+  auto sum = product.get_destination_cooperative_tensor<
+      remove_addrspace_t<decltype(left)>, remove_addrspace_t<decltype(right)>, float>();
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 8; ++i) {
+    left[i] = a[i];
+  }
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 16; ++i) {
+    right[i] = b[i];
+    sum[i] = c[i];
+  }
+  product.run(left, right, sum);
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 16; ++i) {
+    c[i] = sum[i];
+  }
+}
+
 static inline bool matmul2d_16x32x16_f32_f16_tb_lanes(int lane) {
 #if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
@@ -49,38 +77,16 @@ static inline bool matmul2d_16x32x16_f32_f16_tb_lanes(int lane) {
   return simd_all(known);
 }
 
-static inline void matmul2d_16x32x16_f32_f16_tb(bool known, thread float* c, thread const half* a, thread const half* b) {
+static inline void matmul2d_16x32x16_f32_f16_tb_poison(bool known, thread float* c, int count) {
 #if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
 #endif
 #pragma METAL fp contract(off)
   if (!known) {
 #pragma clang loop unroll(full)
-    for (int i = 0; i < 16; ++i) {
+    for (int i = 0; i < count; ++i) {
       c[i] = NAN;
     }
-    return;
-  }
-  constexpr auto shape = mpp::tensor_ops::matmul2d_descriptor(
-      16, 32, 16, false, true, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
-  mpp::tensor_ops::matmul2d<shape, execution_simdgroup> product;
-  auto left = product.get_left_input_cooperative_tensor<half, half, float>();
-  auto right = product.get_right_input_cooperative_tensor<half, half, float>();
-  auto sum = product.get_destination_cooperative_tensor<
-      remove_addrspace_t<decltype(left)>, remove_addrspace_t<decltype(right)>, float>();
-#pragma clang loop unroll(full)
-  for (int i = 0; i < 8; ++i) {
-    left[i] = a[i];
-  }
-#pragma clang loop unroll(full)
-  for (int i = 0; i < 16; ++i) {
-    right[i] = b[i];
-    sum[i] = c[i];
-  }
-  product.run(left, right, sum);
-#pragma clang loop unroll(full)
-  for (int i = 0; i < 16; ++i) {
-    c[i] = sum[i];
   }
 }
 
@@ -193,9 +199,10 @@ static inline void matmul2d_16x32x16_f32_f16_tb(bool known, thread float* c, thr
       for (int b_e_3 = 0; b_e_3 < 4; ++b_e_3) {
         b_values[b_e_3 + 12] = B_shared_v_4[b_e_3];
       }
-      matmul2d_16x32x16_f32_f16_tb(known_lanes, &fragment_1[0], &a_values[0], &b_values[0]);
+      matmul2d_16x32x16_f32_f16_tb(&fragment_1[0], &a_values[0], &b_values[0]);
     }
   }
+  matmul2d_16x32x16_f32_f16_tb_poison(known_lanes, &fragment_1[0], 16);
   if (tid < 64) {
     #pragma clang loop unroll(full)
     for (int r_2 = 0; r_2 < 2; ++r_2) {

@@ -6,6 +6,34 @@ using namespace metal;
 #pragma METAL fp math_mode(safe)
 #endif
 
+static inline void matmul2d_16x32x16_f32_bf16_tb(thread float* c, thread const bfloat* a, thread const bfloat* b) {
+#if __METAL_VERSION__ >= 320
+#pragma METAL fp math_mode(safe)
+#endif
+#pragma METAL fp contract(off)
+  constexpr auto shape = mpp::tensor_ops::matmul2d_descriptor(
+      16, 32, 16, false, true, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
+  mpp::tensor_ops::matmul2d<shape, execution_simdgroup> product;
+  auto left = product.get_left_input_cooperative_tensor<bfloat, bfloat, float>();
+  auto right = product.get_right_input_cooperative_tensor<bfloat, bfloat, float>();
+  auto sum = product.get_destination_cooperative_tensor<
+      remove_addrspace_t<decltype(left)>, remove_addrspace_t<decltype(right)>, float>();
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 8; ++i) {
+    left[i] = a[i];
+  }
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 16; ++i) {
+    right[i] = b[i];
+    sum[i] = c[i];
+  }
+  product.run(left, right, sum);
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 16; ++i) {
+    c[i] = sum[i];
+  }
+}
+
 static inline bool matmul2d_16x32x16_f32_bf16_tb_lanes(int lane) {
 #if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
@@ -35,38 +63,16 @@ static inline bool matmul2d_16x32x16_f32_bf16_tb_lanes(int lane) {
   return simd_all(known);
 }
 
-static inline void matmul2d_16x32x16_f32_bf16_tb(bool known, thread float* c, thread const bfloat* a, thread const bfloat* b) {
+static inline void matmul2d_16x32x16_f32_bf16_tb_poison(bool known, thread float* c, int count) {
 #if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
 #endif
 #pragma METAL fp contract(off)
   if (!known) {
 #pragma clang loop unroll(full)
-    for (int i = 0; i < 16; ++i) {
+    for (int i = 0; i < count; ++i) {
       c[i] = NAN;
     }
-    return;
-  }
-  constexpr auto shape = mpp::tensor_ops::matmul2d_descriptor(
-      16, 32, 16, false, true, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
-  mpp::tensor_ops::matmul2d<shape, execution_simdgroup> product;
-  auto left = product.get_left_input_cooperative_tensor<bfloat, bfloat, float>();
-  auto right = product.get_right_input_cooperative_tensor<bfloat, bfloat, float>();
-  auto sum = product.get_destination_cooperative_tensor<
-      remove_addrspace_t<decltype(left)>, remove_addrspace_t<decltype(right)>, float>();
-#pragma clang loop unroll(full)
-  for (int i = 0; i < 8; ++i) {
-    left[i] = a[i];
-  }
-#pragma clang loop unroll(full)
-  for (int i = 0; i < 16; ++i) {
-    right[i] = b[i];
-    sum[i] = c[i];
-  }
-  product.run(left, right, sum);
-#pragma clang loop unroll(full)
-  for (int i = 0; i < 16; ++i) {
-    c[i] = sum[i];
   }
 }
 
@@ -142,7 +148,7 @@ static inline void matmul2d_16x32x16_f32_bf16_tb(bool known, thread float* c, th
           for (int b_e_3 = 0; b_e_3 < 4; ++b_e_3) {
             b_values[b_e_3 + 12] = B_v_3[b_e_3];
           }
-          matmul2d_16x32x16_f32_bf16_tb(known_lanes, &C_local[0], &a_values[0], &b_values[0]);
+          matmul2d_16x32x16_f32_bf16_tb(&C_local[0], &a_values[0], &b_values[0]);
         }
       }
       else {
@@ -210,11 +216,12 @@ static inline void matmul2d_16x32x16_f32_bf16_tb(bool known, thread float* c, th
               b_values_1[b_e_8 + 12] = (bfloat)0.0f;
             }
           }
-          matmul2d_16x32x16_f32_bf16_tb(known_lanes, &C_local[0], &a_values_1[0], &b_values_1[0]);
+          matmul2d_16x32x16_f32_bf16_tb(&C_local[0], &a_values_1[0], &b_values_1[0]);
         }
       }
     }
   }
+  matmul2d_16x32x16_f32_bf16_tb_poison(known_lanes, &C_local[0], 16);
   if (by < 1 && bx < 1) {
     const int i0 = ((tid & 63) >> 5) * 16 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
     const int i1 = ((tid & 15) >> 3) * 8 + (tid & 1) * 4;

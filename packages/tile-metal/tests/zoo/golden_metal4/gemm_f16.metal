@@ -6,6 +6,34 @@ using namespace metal;
 #pragma METAL fp math_mode(safe)
 #endif
 
+static inline void matmul2d_16x32x16_f32_f16(thread float* c, thread const half* a, thread const half* b) {
+#if __METAL_VERSION__ >= 320
+#pragma METAL fp math_mode(safe)
+#endif
+#pragma METAL fp contract(off)
+  constexpr auto shape = mpp::tensor_ops::matmul2d_descriptor(
+      16, 32, 16, false, false, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
+  mpp::tensor_ops::matmul2d<shape, execution_simdgroup> product;
+  auto left = product.get_left_input_cooperative_tensor<half, half, float>();
+  auto right = product.get_right_input_cooperative_tensor<half, half, float>();
+  auto sum = product.get_destination_cooperative_tensor<
+      remove_addrspace_t<decltype(left)>, remove_addrspace_t<decltype(right)>, float>();
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 8; ++i) {
+    left[i] = a[i];
+  }
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 16; ++i) {
+    right[i] = b[i];
+    sum[i] = c[i];
+  }
+  product.run(left, right, sum);
+#pragma clang loop unroll(full)
+  for (int i = 0; i < 16; ++i) {
+    c[i] = sum[i];
+  }
+}
+
 static inline bool matmul2d_16x32x16_f32_f16_lanes(int lane) {
 #if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
@@ -35,38 +63,16 @@ static inline bool matmul2d_16x32x16_f32_f16_lanes(int lane) {
   return simd_all(known);
 }
 
-static inline void matmul2d_16x32x16_f32_f16(bool known, thread float* c, thread const half* a, thread const half* b) {
+static inline void matmul2d_16x32x16_f32_f16_poison(bool known, thread float* c, int count) {
 #if __METAL_VERSION__ >= 320
 #pragma METAL fp math_mode(safe)
 #endif
 #pragma METAL fp contract(off)
   if (!known) {
 #pragma clang loop unroll(full)
-    for (int i = 0; i < 16; ++i) {
+    for (int i = 0; i < count; ++i) {
       c[i] = NAN;
     }
-    return;
-  }
-  constexpr auto shape = mpp::tensor_ops::matmul2d_descriptor(
-      16, 32, 16, false, false, false, mpp::tensor_ops::matmul2d_descriptor::mode::multiply_accumulate);
-  mpp::tensor_ops::matmul2d<shape, execution_simdgroup> product;
-  auto left = product.get_left_input_cooperative_tensor<half, half, float>();
-  auto right = product.get_right_input_cooperative_tensor<half, half, float>();
-  auto sum = product.get_destination_cooperative_tensor<
-      remove_addrspace_t<decltype(left)>, remove_addrspace_t<decltype(right)>, float>();
-#pragma clang loop unroll(full)
-  for (int i = 0; i < 8; ++i) {
-    left[i] = a[i];
-  }
-#pragma clang loop unroll(full)
-  for (int i = 0; i < 16; ++i) {
-    right[i] = b[i];
-    sum[i] = c[i];
-  }
-  product.run(left, right, sum);
-#pragma clang loop unroll(full)
-  for (int i = 0; i < 16; ++i) {
-    c[i] = sum[i];
   }
 }
 
@@ -142,10 +148,11 @@ static inline void matmul2d_16x32x16_f32_f16(bool known, thread float* c, thread
         for (int a_e_1 = 0; a_e_1 < 4; ++a_e_1) {
           a_values[a_e_1 + 4] = A_v_1[a_e_1];
         }
-        matmul2d_16x32x16_f32_f16(known_lanes, &C_local[row_tile * 16], &a_values[0], &b_values[0]);
+        matmul2d_16x32x16_f32_f16(&C_local[row_tile * 16], &a_values[0], &b_values[0]);
       }
     }
   }
+  matmul2d_16x32x16_f32_f16_poison(known_lanes, &C_local[0], 32);
   const int i0 = (tid >> 6) * 32 + ((tid & 31) >> 4) * 4 + ((tid & 7) >> 1);
   const int i1 = ((tid & 63) >> 5) * 32 + ((tid & 15) >> 3) * 8 + (tid & 1) * 4;
   #pragma clang loop unroll(full)

@@ -13,6 +13,7 @@ from tile_core.ir.visit import renamed
 from tile_core.layout.fragment import FragmentLayout, spread
 from tile_core.numerics.build import bits_of
 from tile_core.numerics.extremes import loose_extreme
+from tile_core.numerics.ordered import from_ordered, ordered
 from tile_core.ops.base import View
 from tile_core.ops.copy import convert
 from tile_core.ops.reduce import accumulator, before, combined_as, element, neutral
@@ -20,7 +21,7 @@ from tile_core.simt.ops.combination import Combination, Lanes
 from tile_core.simt.ops.cross_thread import combine_threads
 from tile_core.simt.ops.results import Results, at_destination
 from tile_core.simt.ops.shuffles import ByShuffles
-from tile_core.simt.register_loops import Walk, choose, load
+from tile_core.simt.register_loops import Walk, choose, each, load, registers
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 #: The widest access of any target.
 _VECTOR_BYTES = 16
+#: Bits of the exponent of a float32.
+_EXPONENT = 0x7F800000
 
 
 class ReduceByShuffles(ByShuffles):
@@ -65,8 +68,9 @@ class _Reduce:
         self.kind, self.dim = str(call.attrs[attributes.KIND]), int(call.attrs[attributes.DIM])
         self.acc = accumulator(self.dst.dtype)
         propagates = bool(call.attrs[attributes.NAN_PROPAGATE])
-        self.combine = Combination(combined_as(self.kind), self.acc, propagates)
-        self.is_loose = is_loose and self.acc == "float32" and self.combine.kind in ("max", "min") and not propagates
+        kind = combined_as(self.kind)
+        self.is_loose = is_loose and self.acc == "float32" and kind in ("max", "min") and not propagates
+        self.combine = Combination(kind, self.acc, propagates)
         self.thread = call.block.thread
         held = call.placement.fragments.get(self.src.buffer)
         self.held = held is not None
@@ -80,13 +84,22 @@ class _Reduce:
         digits = [d for d in self.tile.dims[self.dim] if d.axis == "thread" and d.extent > 1]
         # Where the results go to memory, one of the threads that have them stores them.
         readers = [] if self.dst.buffer in self.call.placement.arrays else self.result.is_first(self.thread)
-        scratch, near, far = combine_threads(
-            self.result, self.thread, digits, self.lanes, [self.total], self.combine, readers
-        )
+        # Integers are combined by one instruction where an exact extreme of floats takes several; none is NaN here.
+        by_keys = self.is_loose and bool(digits)
+        combine = Combination(self.combine.kind, "int32") if by_keys else self.combine
+        keys, new_keys = self.total, None
+        if by_keys:
+            keys, new_keys = nodes.alloc([self.result.registers], "int32", "keys", "local")
+        scratch, near, far = combine_threads(self.result, self.thread, digits, self.lanes, [keys], combine, readers)
         results = Results(self.call, self.src, self.dst, self.dim, self.tile, self.total, self.result_at)
         allocation, last = results.finish()
-        first = calls.step(nodes.seq([self.gather(), near]), self.call.span)
-        return nodes.seq([self.allocate, scratch, allocation, first, far, last])
+        parts, back = [self.gather(), near], []
+        if by_keys:
+            count = registers(keys)
+            parts.insert(1, each(count, lambda r: nodes.store(keys, ordered(self.total[r]), [r])))
+            back = [each(count, lambda r: nodes.store(self.total, from_ordered(keys[r]), [r]))]
+        first = calls.step(nodes.seq(parts), self.call.span)
+        return nodes.seq([self.allocate, new_keys, scratch, allocation, first, far, *back, last])
 
     def gather(self) -> Stmt:
         """Combine the thread's own elements, or its share of memory."""
@@ -108,9 +121,36 @@ class _Reduce:
             return walk.wrap(fold(self.combine), self.rows)
         # The machine's own instruction is right unless zeros or subnormal numbers are the largest: then once more.
         loose = fold(lambda a, b: loose_extreme(self.combine.kind, a, b))
-        tiny = tirx.EQ(bits_of(self.total[at]) & nodes.const(0x7F800000, "uint32"), nodes.zero("uint32"))
-        again = tirx.IfThenElse(tiny, renamed(fold(self.combine)), None)
+        tiny = tirx.EQ(bits_of(self.total[at]) & nodes.const(_EXPONENT, "uint32"), nodes.zero("uint32"))
+        again = tirx.IfThenElse(tiny, renamed(self._tiny(at, x, start)), None)
         return walk.wrap(nodes.seq([loose, again]), self.rows)
+
+    def _tiny(self, at: Expr, x: Expr, start: Expr) -> Stmt:
+        """Return the statement that finds an extreme without exponent, by the order of integers.
+
+        With one more in the exponent, positive candidates are above all others: infinities and NaN change their sign.
+        The least integer is the negative number of the least size. A minimum is the maximum with other signs.
+        """
+        sign, one = nodes.const(1 << 31, "uint32"), 1 << 23
+
+        def turned(bits: Expr) -> Expr:
+            return bits if self.combine.kind == "max" else bits ^ sign
+
+        (above, new_above), (below, new_below) = (nodes.alloc([1], "int32", n, "local") for n in ("above", "below"))
+
+        def store(value: Expr, high: BinaryNode, low: BinaryNode) -> Stmt:
+            bits = turned(bits_of(value))
+            raised, whole = (tirx.reinterpret("int32", b) for b in (bits + nodes.const(one, "uint32"), bits))
+            return nodes.seq([
+                nodes.store(above, high(above[0], raised), [0]), nodes.store(below, low(below[0], whole), [0]),
+            ])  # fmt: skip
+
+        begin = store(start, lambda old, new: new, lambda old, new: new)
+        steps = self.walk.wrap(store(x, tirx.Max, tirx.Min), [self.dim])
+        found = tirx.Select(above[0] >= one, above[0] - one, below[0])
+        value = tirx.reinterpret("float32", turned(tirx.reinterpret("uint32", found)))
+        end = nodes.store(self.total, value, [at], self.call.span)
+        return nodes.seq([new_above, new_below, begin, steps, end])
 
     def result_at(self, old: Expr, value: Expr) -> Expr:
         """Return the value to store, from the destination's old value and the reduced elements."""
