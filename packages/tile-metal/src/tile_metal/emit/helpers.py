@@ -28,7 +28,7 @@ from tile_metal.emit.helper import Helper
 from tile_metal.emit.names import RESERVED
 
 NARROW = tuple(name for name, d in DTYPES.items() if d.is_narrow)
-PAIRS = ("float8_e4m3fn",)
+PAIRS = ("float8_e4m3fn", "float4_e2m1fn")
 """Types whose codes are decoded two at a time, to ``half``, in which none of their numbers is subnormal."""
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 
@@ -158,7 +158,7 @@ _PRINTED: Mapping[str, _Printed] = {
     **{f"strict_{name}_f32": _unary(getattr(math, name)) for name in ("erf", "tanh", "sigmoid")},
     "log1p_f32": _unary(_log1p),
     **{f"{name}_of_f32": _unary(_truncation(name), "float32", name) for name in INTEGERS},
-    **{f"decode_{name}": _unary(_decoder(name), "uint8", branches=False) for name in NARROW if name not in PAIRS},
+    **{f"decode_{name}": _unary(_decoder(name), "uint8", branches=False) for name in NARROW if name != "float8_e4m3fn"},
     **{f"encode_{name}": _unary(_encoder(name), "float32", "uint8", False) for name in NARROW},
 }  # fmt: skip
 
@@ -265,8 +265,20 @@ _CODES = (
 }""",
         exact=True,
     ),
+    # With 14 more in the exponent a normal number is right, and 1/2 (1 + m/2) for the zero and the subnormal one.
+    Helper(
+        "decode_pair_float4_e2m1fn",
+        """static inline uint decode_pair_float4_e2m1fn(uchar x) {
+  const uint codes = ((uint)x * 4097u) & 0x000f000fu;
+  const half2 wide = as_type<half2>(((codes & 0x00070007u) << 9) + 0x38003800u);
+  const half low = fmin(wide.x, fma(wide.x, (half)2.0f, (half)-1.0f));
+  const half high = fmin(wide.y, fma(wide.y, (half)2.0f, (half)-1.0f));
+  return as_type<uint>(half2(low, high)) | ((codes & 0x00080008u) << 12);
+}""",
+        exact=True,
+    ),
 )
-"""Functions that decode 8-bit floats, of one code or of two in a word."""
+"""Functions that decode small floats, of one code or of two in a word."""
 
 _LANES = {
     "idx": "(lane & -width) + (amount & (width - 1))",

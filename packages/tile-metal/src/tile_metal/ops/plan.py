@@ -58,9 +58,9 @@ class SimdgroupPlan(ProductPlan):
         return total_of(self.operand)
 
     def staged(self, role: int) -> str | None:
-        """Return the instruction's type of 8-bit floats: each simdgroup would convert codes again."""
+        """Return the instruction's type of small floats: each simdgroup would convert codes again."""
         dtype = (self.problem.a, self.problem.b)[role].dtype
-        return self.operand if DTYPES[dtype].is_narrow and DTYPES[dtype].bits == 8 else None
+        return self.operand if DTYPES[dtype].is_narrow else None
 
     def held(self, role: int) -> FragmentLayout:
         """Return where a fragment must be."""

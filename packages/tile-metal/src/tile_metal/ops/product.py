@@ -73,7 +73,7 @@ class SimdgroupProduct(RegisterProduct[SimdgroupPlan]):
         steps, full = -(-a.depth // self.plan.unit.k), a.depth // self.plan.unit.k
 
         def one(at: Expr) -> list[Stmt]:
-            loads, product = [*loaders[0].load(at), *loaders[1].load(at)], self._multiplied(loaders, totals, at)
+            loads, product = [*loaders[0].load(at), *loaders[1].load(at)], self.multiplied(loaders, totals, at)
             if not sparse:
                 return [*loads, product]
             odd, new_odd = nodes.alloc([1], "int32", "odd", "local")
@@ -105,7 +105,7 @@ class SimdgroupProduct(RegisterProduct[SimdgroupPlan]):
 
         return tirx.IfThenElse(found, nodes.for_loop(k, unit, when(limits, self.each(one))), None)
 
-    def _multiplied(self, loaders: list[SimdgroupLoader], totals: BufferVar, at: Expr) -> Stmt:
+    def multiplied(self, loaders: list[SimdgroupLoader], totals: BufferVar, at: Expr) -> Stmt:
         """Return the instructions of one step for all of the simdgroup's part of C."""
         s, u = self.plan.split, self.plan.unit
         turned = loaders[0].operand.transposed, loaders[1].operand.transposed

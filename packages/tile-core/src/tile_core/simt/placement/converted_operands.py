@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["convert_operands"]
 
+#: Positions of A and B among the operands of products.
+_OPERANDS = {"gemm": (0, 1), "gemm_scaled": (0, 2)}
 #: Attributes of a copy that demand an instruction or a rounding, or that it is asynchronous.
 _DEMANDS = frozenset({"variant", attributes.ASYNC, attributes.ROUND})
 
@@ -101,7 +103,7 @@ class _CopiedOperands(OperandUses):
             if not isinstance(view, View):
                 continue
             base = self.base.get(view.buffer, view.buffer)
-            if call.name == "gemm" and position < 2 and not PRODUCT_DEMANDS & call.attrs.keys():
+            if position in _OPERANDS.get(call.name, ()) and not PRODUCT_DEMANDS & call.attrs.keys():
                 self.products.setdefault(base, []).append(call)
             elif position == 1 and base is view.buffer and self.is_load(call):
                 self.copies.setdefault(base, []).append(call.args[0])
@@ -125,7 +127,8 @@ def _staged(buffer: BufferVar, uses: _CopiedOperands, variants: Sequence[Variant
         if selected is None:
             return None
         plan = selected[1]
-        for position, a in enumerate(call.args[:2]):
+        for position in _OPERANDS[call.name]:
+            a = call.args[position]
             if isinstance(a, View) and buffer.same_as(uses.base.get(a.buffer, a.buffer)):
                 found.add(plan.staged(plan.problem.positions.index(position)))
     return found.pop() if len(found) == 1 else None
