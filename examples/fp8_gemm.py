@@ -19,7 +19,7 @@ def scaled_matmul(
     M: int, N: int, K: int, fmt: str, a_scales: tuple[int, ...], b_scales: tuple[int, ...], scale: str = "float32",
     block_M: int = 32, block_N: int = 32,
 ) -> Any:  # fmt: skip
-    """One block computes a whole row of K, scaled per tensor, row or block."""
+    """Scaled per tensor, row or block; parts of the operands along K are staged by the product."""
     per_row, per_block = len(a_scales) > 1 or a_scales == (M,), len(a_scales) == 2
 
     @T.prim_func
@@ -31,10 +31,7 @@ def scaled_matmul(
         C: T.Tensor((M, N), "bfloat16"),
     ) -> None:
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=128) as (bx, by):
-            A_shared = T.alloc_shared((block_M, K), "uint8")
-            B_shared = T.alloc_shared((block_N, K), "uint8")
-            T.copy(A[by * block_M, 0], A_shared)
-            T.copy(B[bx * block_N, 0], B_shared)
+            A_rows, B_rows = A[by * block_M : (by + 1) * block_M, :], B[bx * block_N : (bx + 1) * block_N, :]
             rows, columns = (1, 1) if not per_row else (block_M, block_N)
             blocks = K // 32 if per_block else 1
             A_s = T.alloc_shared((rows, blocks) if per_block else (rows,), scale)
@@ -42,7 +39,7 @@ def scaled_matmul(
             T.copy(A_scale[by * block_M, 0] if per_block else A_scale[by * block_M] if per_row else A_scale, A_s)
             T.copy(B_scale[bx * block_N, 0] if per_block else B_scale[bx * block_N] if per_row else B_scale, B_s)
             C_local = T.alloc_fragment((block_M, block_N), "float32")
-            T.fp8_scaled_matmul(A_shared, A_s, B_shared, B_s, C_local, transpose_B=True, A_format=fmt, B_format=fmt)
+            T.fp8_scaled_matmul(A_rows, A_s, B_rows, B_s, C_local, transpose_B=True, A_format=fmt, B_format=fmt)
             T.copy(C_local, C[by * block_M, bx * block_N])
 
     return main

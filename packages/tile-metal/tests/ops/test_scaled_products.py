@@ -119,3 +119,24 @@ def test_products_of_4_bit_floats(sizes, target):
     _, out = right(product, codecs.pack4(a), codecs.pack4(b), poisoned((M, N), "float32"), target=target)
     wide = [codecs.decode(x, "float4_e2m1fn").astype("float64") for x in (a, b)]
     np.testing.assert_array_equal(out["C"], wide[0] @ wide[1].T)
+
+
+@pytest.mark.parametrize("scales", [(1,), (64,), (64, 4)])
+def test_operands_in_device_memory_are_staged_in_parts(scales):
+    """Threadgroup memory does not depend on K."""
+    sizes = []
+    for k in (256, 2048):
+        shape = (64, k // 64) if len(scales) == 2 else scales
+
+        @T.prim_func
+        def scaled(
+            A: T.Tensor((64, k), "float8_e4m3fn"), SA: T.Tensor(shape), B: T.Tensor((64, k), "float8_e4m3fn"),
+            SB: T.Tensor(shape), C: T.Tensor((64, 64)),
+        ):  # fmt: skip
+            with T.Kernel(1, threads=128):
+                c = T.alloc_fragment((64, 64), "float32")
+                T.fp8_scaled_matmul(A, SA, B, SB, c, transpose_B=True)
+                T.copy(c, C)
+
+        sizes.append(launch.lowered(scaled, context(TARGETS[0])).facts.shared_bytes)
+    assert sizes[0] == sizes[1] <= 2 * 64 * (64 * 2 + 16)

@@ -13,10 +13,11 @@ from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.dtypes import DTYPES, DType
 from tile_core.dtypes import dtype as to_dtype
 from tile_core.errors.ops import Fp8Operand, ScaleShape
-from tile_core.ir import nodes
+from tile_core.ir import attributes, nodes
 from tile_core.numerics.exprs import scaled_expr
 from tile_core.ops import operands
 from tile_core.ops.copy import copy
+from tile_core.ops.fill import fill
 from tile_core.ops.gemm import gemm, matrix_extents, matrix_shape
 from tile_core.ops.view import view
 from tile_core.values.allocation import allocate
@@ -184,20 +185,44 @@ def _product(a: Region, b: Region, total: Buffer, k: int, trans_b: bool, *, clea
     if "global" not in (a.scope, b.scope):
         gemm(a, b, total, False, trans_b, clear_accum=clear)
         return
-    for start in range(0, k, _CHUNK):
-        width = min(_CHUNK, k - start)
-        left = _staged(_columns(a, 1, start, width))
-        right = _staged(_columns(b, 1 if trans_b else 0, start, width))
-        gemm(left, right, total, False, trans_b, clear_accum=clear and start == 0)
+    width = min(_CHUNK, k)
+    tiles = _tiles(a, b, trans_b, width)
+    count = k // width
+    if count == 1:
+        _staged_product(tiles, (a, b), 0, width, total, trans_b, clear)
+    else:
+        if clear:
+            fill(total, 0)
+        with _loop(count, "pipelined") as index:
+            _staged_product(tiles, (a, b), index * width, width, total, trans_b, False)
+    rest = k - count * width
+    if rest:
+        _staged_product(_tiles(a, b, trans_b, rest), (a, b), count * width, rest, total, trans_b, False)
 
 
-def _staged(region: Region) -> Buffer | Region:
-    if region.scope != "global":
-        return region
-    rows, cols = matrix_extents("fp8_scaled_matmul", region)
-    tile = allocate("alloc_shared", (rows, cols), region.dtype, "shared", "shared")
-    copy(region, tile)
-    return tile
+def _tiles(a: Region, b: Region, trans_b: bool, width: int) -> list[Buffer | None]:
+    """Return the tiles for parts along K of the operands in global memory."""
+    found: list[Buffer | None] = []
+    for region in (_columns(a, 1, 0, width), _columns(b, 1 if trans_b else 0, 0, width)):
+        shape = matrix_extents("fp8_scaled_matmul", region)
+        is_staged = region.scope == "global"
+        found.append(allocate("alloc_shared", shape, region.dtype, "shared", "shared") if is_staged else None)
+    return found
+
+
+def _staged_product(
+    tiles: list[Buffer | None], operands_: tuple[Region, Region], start: Index, width: int, total: Buffer,
+    trans_b: bool, clear: bool,
+) -> None:  # fmt: skip
+    """Emit the copies and the product of a part along K."""
+    parts: list[Buffer | Region] = []
+    for region, tile, which in zip(operands_, tiles, (1, 1 if trans_b else 0), strict=True):
+        part = _columns(region, which, start, width)
+        if tile is not None:
+            copy(part, tile)
+        parts.append(part if tile is None else tile)
+    left, right = parts
+    gemm(left, right, total, False, trans_b, clear_accum=clear)
 
 
 def _columns(region: Region, which: int, start: Index, width: int) -> Region:
@@ -218,9 +243,10 @@ def _blocked_product(
     m, n, k, block = sizes
     partial = allocate("alloc_fragment", (m, n), "float32", "local.fragment", "fragment")
 
+    tiles = _tiles(a, b, trans_b, block)
+
     def step(at: Expr, start: Index, first: bool) -> None:
-        left, right = _columns(a, 1, start, block), _columns(b, 1 if trans_b else 0, start, block)
-        _product(left, right, partial, block, trans_b, clear=True)
+        _staged_product(tiles, (a, b), start, block, partial, trans_b, True)
 
         def add(i: Var, j: Expr) -> Stmt:
             term = _scaled(partial.var[i, j], scales, (scales[0].at(i, at), scales[1].at(j, at)))
@@ -229,11 +255,16 @@ def _blocked_product(
         _emit(nodes.nest([m, n], add, "parallel", span=current().span()))
 
     count = k // block
+    if "global" in (a.scope, b.scope):
+        fill(total, 0)
+        with _loop(count, "pipelined") as index:
+            step(index.expr, index * block, False)
+        return
     unrolled = min(count, _UNROLLED)
     for at in range(unrolled):
         step(nodes.int_const(at), at * block, at == 0)
     if unrolled < count:
-        with _serial(count - unrolled) as index:
+        with _loop(count - unrolled, "serial") as index:
             index_after = index + unrolled
             step(index_after.expr, index_after * block, False)
 
@@ -259,9 +290,10 @@ def _emit(statement: Stmt) -> None:
 
 
 @contextmanager
-def _serial(extent: int) -> Iterator[Value]:
+def _loop(extent: int, kind: str) -> Iterator[Value]:
     builder = current()
     var = nodes.fresh(builder.unique("block"))
     scope = builder.push("loop")
     yield Value(var, DTYPES["int32"])
-    builder.emit(nodes.for_loop(var, extent, builder.pop(scope), span=builder.span()))
+    notes = {attributes.NUM_STAGES: 2} if kind == "pipelined" else None
+    builder.emit(nodes.for_loop(var, extent, builder.pop(scope), kind, annotations=notes, span=builder.span()))
