@@ -60,36 +60,6 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
   const int tid = (int)thread_position_in_threadgroup.x;
   const int bx = (int)threadgroup_position_in_grid.x;
   const int by = (int)threadgroup_position_in_grid.y;
-  threadgroup half* const A_shared = (threadgroup half*)smem;
-  device const uchar* const A_codes = (device const uchar*)A;
-  threadgroup half* const B_shared = (threadgroup half*)(smem + 4608);
-  device const uchar* const B_codes = (device const uchar*)B;
-  const int i0 = tid >> 2;
-  const int i1 = (tid & 3) * 16;
-  alignas(16) uchar A_codes_v[16];
-  thread ushort* const A_codes_v_pairs = (thread ushort*)A_codes_v;
-  alignas(16) half A_shared_v[16];
-  thread uint* const A_shared_v_pairs = (thread uint*)A_shared_v;
-  *(thread uint4*)&A_codes_v[0] = *(device const uint4*)&A_codes[(by * 32 + i0) * 64 + i1];
-  #pragma clang loop unroll(full)
-  for (int r = 0; r < 8; ++r) {
-    A_shared_v_pairs[r] = decode_pair_float8_e4m3fn(A_codes_v_pairs[r]);
-  }
-  *(threadgroup uint4*)&A_shared[i0 * 72 + i1] = *(thread const uint4*)&A_shared_v[0];
-  *(threadgroup uint4*)&A_shared[i0 * 72 + i1 + 8] = *(thread const uint4*)&A_shared_v[8];
-  const int i0_1 = tid >> 2;
-  const int i1_1 = (tid & 3) * 16;
-  alignas(16) uchar B_codes_v[16];
-  thread ushort* const B_codes_v_pairs = (thread ushort*)B_codes_v;
-  alignas(16) half B_shared_v[16];
-  thread uint* const B_shared_v_pairs = (thread uint*)B_shared_v;
-  *(thread uint4*)&B_codes_v[0] = *(device const uint4*)&B_codes[(bx * 32 + i0_1) * 64 + i1_1];
-  #pragma clang loop unroll(full)
-  for (int r_1 = 0; r_1 < 8; ++r_1) {
-    B_shared_v_pairs[r_1] = decode_pair_float8_e4m3fn(B_codes_v_pairs[r_1]);
-  }
-  *(threadgroup uint4*)&B_shared[i0_1 * 72 + i1_1] = *(thread const uint4*)&B_shared_v[0];
-  *(threadgroup uint4*)&B_shared[i0_1 * 72 + i1_1 + 8] = *(thread const uint4*)&B_shared_v[8];
   threadgroup float* const A_s = (threadgroup float*)(smem + 9216);
   threadgroup float* const B_s = (threadgroup float*)(smem + 9232);
   if (tid == 0) {
@@ -97,7 +67,37 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     B_s[0] = B_scale[0];
   }
   float C_local[8];
+  device const uchar* const A_view = (device const uchar*)A;
+  device const uchar* const B_view = (device const uchar*)B;
   float fragment_1[8];
+  threadgroup half* const shared = (threadgroup half*)smem;
+  threadgroup half* const shared_1 = (threadgroup half*)(smem + 4608);
+  const int i0 = tid >> 2;
+  const int i1 = (tid & 3) * 16;
+  alignas(16) uchar A_view_v[16];
+  thread ushort* const A_view_v_pairs = (thread ushort*)A_view_v;
+  alignas(16) half shared_v[16];
+  thread uint* const shared_v_pairs = (thread uint*)shared_v;
+  *(thread uint4*)&A_view_v[0] = *(device const uint4*)&A_view[(by * 32 + i0) * 64 + i1];
+  #pragma clang loop unroll(full)
+  for (int r = 0; r < 8; ++r) {
+    shared_v_pairs[r] = decode_pair_float8_e4m3fn(A_view_v_pairs[r]);
+  }
+  *(threadgroup uint4*)&shared[i0 * 72 + i1] = *(thread const uint4*)&shared_v[0];
+  *(threadgroup uint4*)&shared[i0 * 72 + i1 + 8] = *(thread const uint4*)&shared_v[8];
+  const int i0_1 = tid >> 2;
+  const int i1_1 = (tid & 3) * 16;
+  alignas(16) uchar B_view_v[16];
+  thread ushort* const B_view_v_pairs = (thread ushort*)B_view_v;
+  alignas(16) half shared_1_v[16];
+  thread uint* const shared_1_v_pairs = (thread uint*)shared_1_v;
+  *(thread uint4*)&B_view_v[0] = *(device const uint4*)&B_view[(bx * 32 + i0_1) * 64 + i1_1];
+  #pragma clang loop unroll(full)
+  for (int r_1 = 0; r_1 < 8; ++r_1) {
+    shared_1_v_pairs[r_1] = decode_pair_float8_e4m3fn(B_view_v_pairs[r_1]);
+  }
+  *(threadgroup uint4*)&shared_1[i0_1 * 72 + i1_1] = *(thread const uint4*)&shared_1_v[0];
+  *(threadgroup uint4*)&shared_1[i0_1 * 72 + i1_1 + 8] = *(thread const uint4*)&shared_1_v[8];
   threadgroup_barrier(mem_flags::mem_threadgroup);
   const int simd_row = ((tid >> 5) >> 1) * 16;
   const int simd_column = ((tid >> 5) & 1) * 16;
@@ -117,11 +117,11 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
   for (int k_step = 0; k_step < 8; ++k_step) {
     #pragma clang loop unroll(full)
     for (int a_tile = 0; a_tile < 2; ++a_tile) {
-      simdgroup_load_f16_threadgroup(&a_values[a_tile * 2], &A_shared[a_tile * 576 + simd_row * 72 + k_step * 8], 72);
+      simdgroup_load_f16_threadgroup(&a_values[a_tile * 2], &shared[a_tile * 576 + simd_row * 72 + k_step * 8], 72);
     }
     #pragma clang loop unroll(full)
     for (int column_tile_1 = 0; column_tile_1 < 2; ++column_tile_1) {
-      simdgroup_load_f16_threadgroup_transposed(&b_values[0], &B_shared[column_tile_1 * 576 + simd_column * 72 + k_step * 8], 72);
+      simdgroup_load_f16_threadgroup_transposed(&b_values[0], &shared_1[column_tile_1 * 576 + simd_column * 72 + k_step * 8], 72);
       #pragma clang loop unroll(full)
       for (int row_tile_1 = 0; row_tile_1 < 2; ++row_tile_1) {
         simdgroup_multiply_accumulate_f32_f16(&fragment_1[row_tile_1 * 4 + column_tile_1 * 2], &a_values[row_tile_1 * 2], &b_values[0]);

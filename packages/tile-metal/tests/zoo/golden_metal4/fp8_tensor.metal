@@ -104,36 +104,6 @@ static inline void matmul2d_16x32x16_f32_f16_tb_poison(bool known, thread float*
   const int tid = (int)thread_position_in_threadgroup.x;
   const int bx = (int)threadgroup_position_in_grid.x;
   const int by = (int)threadgroup_position_in_grid.y;
-  threadgroup half* const A_shared = (threadgroup half*)smem;
-  device const uchar* const A_codes = (device const uchar*)A;
-  threadgroup half* const B_shared = (threadgroup half*)(smem + 4608);
-  device const uchar* const B_codes = (device const uchar*)B;
-  const int i0 = tid >> 2;
-  const int i1 = (tid & 3) * 16;
-  alignas(16) uchar A_codes_v[16];
-  thread ushort* const A_codes_v_pairs = (thread ushort*)A_codes_v;
-  alignas(16) half A_shared_v[16];
-  thread uint* const A_shared_v_pairs = (thread uint*)A_shared_v;
-  *(thread uint4*)&A_codes_v[0] = *(device const uint4*)&A_codes[(by * 32 + i0) * 64 + i1];
-  #pragma clang loop unroll(full)
-  for (int r = 0; r < 8; ++r) {
-    A_shared_v_pairs[r] = decode_pair_float8_e4m3fn(A_codes_v_pairs[r]);
-  }
-  *(threadgroup uint4*)&A_shared[i0 * 72 + i1] = *(thread const uint4*)&A_shared_v[0];
-  *(threadgroup uint4*)&A_shared[i0 * 72 + i1 + 8] = *(thread const uint4*)&A_shared_v[8];
-  const int i0_1 = tid >> 2;
-  const int i1_1 = (tid & 3) * 16;
-  alignas(16) uchar B_codes_v[16];
-  thread ushort* const B_codes_v_pairs = (thread ushort*)B_codes_v;
-  alignas(16) half B_shared_v[16];
-  thread uint* const B_shared_v_pairs = (thread uint*)B_shared_v;
-  *(thread uint4*)&B_codes_v[0] = *(device const uint4*)&B_codes[(bx * 32 + i0_1) * 64 + i1_1];
-  #pragma clang loop unroll(full)
-  for (int r_1 = 0; r_1 < 8; ++r_1) {
-    B_shared_v_pairs[r_1] = decode_pair_float8_e4m3fn(B_codes_v_pairs[r_1]);
-  }
-  *(threadgroup uint4*)&B_shared[i0_1 * 72 + i1_1] = *(thread const uint4*)&B_shared_v[0];
-  *(threadgroup uint4*)&B_shared[i0_1 * 72 + i1_1 + 8] = *(thread const uint4*)&B_shared_v[8];
   threadgroup float* const A_s = (threadgroup float*)(smem + 9216);
   threadgroup float* const B_s = (threadgroup float*)(smem + 9232);
   if (tid == 0) {
@@ -141,7 +111,37 @@ static inline void matmul2d_16x32x16_f32_f16_tb_poison(bool known, thread float*
     B_s[0] = B_scale[0];
   }
   float C_local[16];
+  device const uchar* const A_view = (device const uchar*)A;
+  device const uchar* const B_view = (device const uchar*)B;
   float fragment_1[16];
+  threadgroup half* const shared = (threadgroup half*)smem;
+  threadgroup half* const shared_1 = (threadgroup half*)(smem + 4608);
+  const int i0 = tid >> 2;
+  const int i1 = (tid & 3) * 16;
+  alignas(16) uchar A_view_v[16];
+  thread ushort* const A_view_v_pairs = (thread ushort*)A_view_v;
+  alignas(16) half shared_v[16];
+  thread uint* const shared_v_pairs = (thread uint*)shared_v;
+  *(thread uint4*)&A_view_v[0] = *(device const uint4*)&A_view[(by * 32 + i0) * 64 + i1];
+  #pragma clang loop unroll(full)
+  for (int r = 0; r < 8; ++r) {
+    shared_v_pairs[r] = decode_pair_float8_e4m3fn(A_view_v_pairs[r]);
+  }
+  *(threadgroup uint4*)&shared[i0 * 72 + i1] = *(thread const uint4*)&shared_v[0];
+  *(threadgroup uint4*)&shared[i0 * 72 + i1 + 8] = *(thread const uint4*)&shared_v[8];
+  const int i0_1 = tid >> 2;
+  const int i1_1 = (tid & 3) * 16;
+  alignas(16) uchar B_view_v[16];
+  thread ushort* const B_view_v_pairs = (thread ushort*)B_view_v;
+  alignas(16) half shared_1_v[16];
+  thread uint* const shared_1_v_pairs = (thread uint*)shared_1_v;
+  *(thread uint4*)&B_view_v[0] = *(device const uint4*)&B_view[(bx * 32 + i0_1) * 64 + i1_1];
+  #pragma clang loop unroll(full)
+  for (int r_1 = 0; r_1 < 8; ++r_1) {
+    shared_1_v_pairs[r_1] = decode_pair_float8_e4m3fn(B_view_v_pairs[r_1]);
+  }
+  *(threadgroup uint4*)&shared_1[i0_1 * 72 + i1_1] = *(thread const uint4*)&shared_1_v[0];
+  *(threadgroup uint4*)&shared_1[i0_1 * 72 + i1_1 + 8] = *(thread const uint4*)&shared_1_v[8];
   threadgroup_barrier(mem_flags::mem_threadgroup);
   if (tid < 64) {
     const int lane = tid & 31;
@@ -163,41 +163,41 @@ static inline void matmul2d_16x32x16_f32_f16_tb_poison(bool known, thread float*
     half b_values[16];
     #pragma clang loop unroll(full)
     for (int k_step = 0; k_step < 4; ++k_step) {
-      alignas(16) half A_shared_v_1[4];
-      *(thread uint2*)&A_shared_v_1[0] = *(threadgroup const uint2*)&A_shared[simd_row * 72 + lane_row * 72 + k_step * 16 + lane_column];
+      alignas(16) half shared_v_1[4];
+      *(thread uint2*)&shared_v_1[0] = *(threadgroup const uint2*)&shared[simd_row * 72 + lane_row * 72 + k_step * 16 + lane_column];
       #pragma clang loop unroll(full)
       for (int a_e = 0; a_e < 4; ++a_e) {
-        a_values[a_e] = A_shared_v_1[a_e];
+        a_values[a_e] = shared_v_1[a_e];
       }
-      alignas(16) half A_shared_v_2[4];
-      *(thread uint2*)&A_shared_v_2[0] = *(threadgroup const uint2*)&A_shared[simd_row * 72 + lane_row * 72 + k_step * 16 + lane_column + 576];
+      alignas(16) half shared_v_2[4];
+      *(thread uint2*)&shared_v_2[0] = *(threadgroup const uint2*)&shared[simd_row * 72 + lane_row * 72 + k_step * 16 + lane_column + 576];
       #pragma clang loop unroll(full)
       for (int a_e_1 = 0; a_e_1 < 4; ++a_e_1) {
-        a_values[a_e_1 + 4] = A_shared_v_2[a_e_1];
+        a_values[a_e_1 + 4] = shared_v_2[a_e_1];
       }
-      alignas(16) half B_shared_v_1[4];
-      *(thread uint2*)&B_shared_v_1[0] = *(threadgroup const uint2*)&B_shared[simd_column * 72 + lane_row * 72 + k_step * 16 + lane_column];
+      alignas(16) half shared_1_v_1[4];
+      *(thread uint2*)&shared_1_v_1[0] = *(threadgroup const uint2*)&shared_1[simd_column * 72 + lane_row * 72 + k_step * 16 + lane_column];
       #pragma clang loop unroll(full)
       for (int b_e = 0; b_e < 4; ++b_e) {
-        b_values[b_e] = B_shared_v_1[b_e];
+        b_values[b_e] = shared_1_v_1[b_e];
       }
-      alignas(16) half B_shared_v_2[4];
-      *(thread uint2*)&B_shared_v_2[0] = *(threadgroup const uint2*)&B_shared[simd_column * 72 + lane_row * 72 + k_step * 16 + lane_column + 576];
+      alignas(16) half shared_1_v_2[4];
+      *(thread uint2*)&shared_1_v_2[0] = *(threadgroup const uint2*)&shared_1[simd_column * 72 + lane_row * 72 + k_step * 16 + lane_column + 576];
       #pragma clang loop unroll(full)
       for (int b_e_1 = 0; b_e_1 < 4; ++b_e_1) {
-        b_values[b_e_1 + 4] = B_shared_v_2[b_e_1];
+        b_values[b_e_1 + 4] = shared_1_v_2[b_e_1];
       }
-      alignas(16) half B_shared_v_3[4];
-      *(thread uint2*)&B_shared_v_3[0] = *(threadgroup const uint2*)&B_shared[simd_column * 72 + lane_row * 72 + k_step * 16 + lane_column + 1152];
+      alignas(16) half shared_1_v_3[4];
+      *(thread uint2*)&shared_1_v_3[0] = *(threadgroup const uint2*)&shared_1[simd_column * 72 + lane_row * 72 + k_step * 16 + lane_column + 1152];
       #pragma clang loop unroll(full)
       for (int b_e_2 = 0; b_e_2 < 4; ++b_e_2) {
-        b_values[b_e_2 + 8] = B_shared_v_3[b_e_2];
+        b_values[b_e_2 + 8] = shared_1_v_3[b_e_2];
       }
-      alignas(16) half B_shared_v_4[4];
-      *(thread uint2*)&B_shared_v_4[0] = *(threadgroup const uint2*)&B_shared[simd_column * 72 + lane_row * 72 + k_step * 16 + lane_column + 1728];
+      alignas(16) half shared_1_v_4[4];
+      *(thread uint2*)&shared_1_v_4[0] = *(threadgroup const uint2*)&shared_1[simd_column * 72 + lane_row * 72 + k_step * 16 + lane_column + 1728];
       #pragma clang loop unroll(full)
       for (int b_e_3 = 0; b_e_3 < 4; ++b_e_3) {
-        b_values[b_e_3 + 12] = B_shared_v_4[b_e_3];
+        b_values[b_e_3 + 12] = shared_1_v_4[b_e_3];
       }
       matmul2d_16x32x16_f32_f16_tb(&fragment_1[0], &a_values[0], &b_values[0]);
     }
