@@ -11,8 +11,8 @@ from zoo.launch import lowered
 import tile_core as tile
 from tile_core.plugins.contexts import make_context
 from tile_core.target import Target
-from tile_metal import machine, tilings, versions
-from tile_metal.machine import MACHINES, machine_of
+from tile_metal import chips, tilings, versions
+from tile_metal.chips import CHIPS, chip_of
 from tile_metal.target import MOST_THREADS, SHARED_BYTES, SIMD
 
 METAL, METAL4 = "metal", "metal:metal4"
@@ -71,13 +71,13 @@ def test_idle_simdgroups_cost_time():
 def test_time_grows_with_work_and_falls_with_rates(target, monkeypatch):
     times = [found("gemm", target, **dict.fromkeys("MNK", n))[0].microseconds for n in (256, 1024, 4096)]
     assert times[0] < times[1] < times[2]
-    chips = ["M5"] if target == METAL4 else ["M1 Max", "M1 Pro", "M1"]
+    names = ["M5"] if target == METAL4 else ["M1 Max", "M1 Pro", "M1"]
     ranked = []
-    for chip in chips:
+    for chip in names:
         monkeypatch.setattr(versions, "chip", lambda chip=chip: f"Apple {chip}")
         ranked.append(found("gemm", target)[0].microseconds)
     assert ranked == sorted(ranked)
-    assert len(set(ranked)) == len(chips)
+    assert len(set(ranked)) == len(names)
 
 
 def target_of(text: str) -> Target:
@@ -87,16 +87,16 @@ def target_of(text: str) -> Target:
 def test_chips(monkeypatch):
     """Newer chips of a class are not slower; only those with tensor operations are taken for their target."""
     generations = [f"M{n}" for n in range(1, 6)]
-    for old, new in itertools.pairwise(MACHINES[name] for name in generations):
+    for old, new in itertools.pairwise(CHIPS[name] for name in generations):
         assert (old.cores, old.memory) <= (new.cores, new.memory)
         assert old.clock * 0.95 < new.clock
     monkeypatch.setattr(versions, "chip", lambda: "Apple M2 Max")
-    assert machine_of(target_of(METAL)).chip == "M2 Max"
-    assert machine_of(target_of(METAL4)).chip == "M5"
+    assert chip_of(target_of(METAL)).name == "M2 Max"
+    assert chip_of(target_of(METAL4)).name == "M5"
     monkeypatch.setattr(versions, "chip", lambda: "Apple M5")
-    assert machine_of(target_of(METAL)).chip == machine_of(target_of(METAL4)).chip == "M5"
+    assert chip_of(target_of(METAL)).name == chip_of(target_of(METAL4)).name == "M5"
     monkeypatch.setattr(versions, "chip", lambda: "Apple M99")
-    assert machine_of(target_of(METAL)).matrix == 0 < machine_of(target_of(METAL4)).matrix
+    assert chip_of(target_of(METAL)).matrix == 0 < chip_of(target_of(METAL4)).matrix
 
 
 def test_too_many_registers_are_refused():
@@ -106,6 +106,6 @@ def test_too_many_registers_are_refused():
 
 def test_rates_limit_estimates(monkeypatch):
     before = found("gemm", METAL)[0].microseconds
-    monkeypatch.setattr(machine, "MULTIPLICATIONS", 64)
+    monkeypatch.setattr(chips, "MULTIPLICATIONS", 64)
     monkeypatch.setattr(tilings.rates, "LOADED_BYTES", 16)
     assert found("gemm", METAL)[0].microseconds > 1.5 * before

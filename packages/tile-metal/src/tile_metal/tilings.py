@@ -20,8 +20,8 @@ from tile_core.ops.gemm import GemmWarpPolicy
 from tile_core.records import dataclass
 from tile_core.simt.ops.warp_partition import WarpPartition, splits
 from tile_core.simt.pipelining.staging import MOST_BYTES
-from tile_metal import machine as rates
-from tile_metal.machine import Machine, machine_of
+from tile_metal import chips as rates
+from tile_metal.chips import Chip, chip_of
 from tile_metal.ops.atoms import SIMDGROUP, TENSOR, Unit, operand_type
 from tile_metal.target import SIMD, TENSOR_OPS, THREAD_REGISTERS
 
@@ -89,10 +89,10 @@ class _Part:
         held = min(s.atoms_m * u.m, s.atoms_n * u.n) * u.k * self.bits // 32 // SIMD
         return s.atoms_m * s.atoms_n * u.m * u.n // SIMD + held
 
-    def cycles(self, machine: Machine, groups: int) -> float:
+    def cycles(self, chip: Chip, groups: int) -> float:
         """Return the cycles of a core; simdgroups without work occupy it as well."""
         s, u = self.split, self.unit
-        rate = rates.MULTIPLICATIONS if u == SIMDGROUP else machine.matrix * 16 // max(16, self.bits)
+        rate = rates.MULTIPLICATIONS if u == SIMDGROUP else chip.matrix * 16 // max(16, self.bits)
         work = s.atoms_m * u.m * s.atoms_n * u.n * -(-self.tiled.k // u.k) * u.k * s.warps
         return work / rate * groups / s.warps
 
@@ -116,7 +116,7 @@ class MetalTilings:
     def estimate(self, workload: Workload, ctx: Context) -> TilingEstimate | Reject:
         """Return the estimated time of a workload."""
         parts = _kernel(workload, ctx)
-        return parts if isinstance(parts, Reject) else _time(parts, workload, machine_of(ctx.target), ctx)
+        return parts if isinstance(parts, Reject) else _time(parts, workload, chip_of(ctx.target), ctx)
 
 
 def _kernel(workload: Workload, ctx: Context) -> list[_Part] | Reject:
@@ -151,11 +151,11 @@ def _registers(parts: Sequence[_Part], workload: Workload) -> int:
     return sum(p.registers for p in parts) + held + _OTHERS
 
 
-def _time(parts: Sequence[_Part], workload: Workload, machine: Machine, ctx: Context) -> TilingEstimate:
+def _time(parts: Sequence[_Part], workload: Workload, chip: Chip, ctx: Context) -> TilingEstimate:
     """Return the time of all launches with its limit."""
     groups = workload.threads // SIMD
     scores = workload.first.m * workload.first.n * (len(parts) > 1)
-    multiplied = sum(p.cycles(machine, groups) for p in parts) + scores * _OF_EXPONENTIAL / rates.MULTIPLICATIONS
+    multiplied = sum(p.cycles(chip, groups) for p in parts) + scores * _OF_EXPONENTIAL / rates.MULTIPLICATIONS
     through = sum(p.read / (rates.CACHED_BYTES if p.direct else rates.THREADGROUP_BYTES) for p in parts)
     through += sum(p.loaded / rates.THREADGROUP_BYTES for p in parts if not p.direct)
     loaded = sum(p.loaded for p in parts) / rates.LOADED_BYTES
@@ -164,7 +164,7 @@ def _time(parts: Sequence[_Part], workload: Workload, machine: Machine, ctx: Con
     fit = ctx.capabilities.block_registers // (_registers(parts, workload) * workload.threads)
     staged = sum(p.staged for p in parts)
     resident = max(1, min(fit, rates.CORE_THREADGROUP_BYTES // staged if staged else fit))
-    most = -(-workload.blocks // machine.cores)
+    most = -(-workload.blocks // chip.cores)
     alone = (multiplied * max(1.0, 4 / groups) + waits) / min(resident, most)
     costs = {
         "products": multiplied,
@@ -174,11 +174,11 @@ def _time(parts: Sequence[_Part], workload: Workload, machine: Machine, ctx: Con
     }
     busy = _combined(costs.values())
     cycles = most * max(p.tiled.trips for p in parts) * busy + _ENDS * (1 + (most - 1) / resident)
-    moved = workload.tensor_bytes / machine.memory
-    more = (workload.launches - 1) * _LAUNCH + workload.other_bytes / machine.memory
-    time = _combined((cycles / machine.clock, moved)) + more
-    limit = "memory" if moved > cycles / machine.clock else max(costs, key=lambda name: costs[name])
-    where = f"{workload.blocks} threadgroups, at most {most} on each of {machine.cores} cores of an {machine.chip}"
+    moved = workload.tensor_bytes / chip.memory
+    more = (workload.launches - 1) * _LAUNCH + workload.other_bytes / chip.memory
+    time = _combined((cycles / chip.clock, moved)) + more
+    limit = "memory" if moved > cycles / chip.clock else max(costs, key=lambda name: costs[name])
+    where = f"{workload.blocks} threadgroups, at most {most} on each of {chip.cores} cores of an {chip.name}"
     return TilingEstimate(time, f"{where}; limited by {limit} (published rates, not measured)")
 
 

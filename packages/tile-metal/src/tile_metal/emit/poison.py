@@ -18,10 +18,10 @@ __all__ = ["poison_unknown_lanes"]
 
 def poison_unknown_lanes(body: Stmt) -> Stmt:
     """Return the statement with a poison behind the products of tensor operations."""
-    return _Poison(body).stmt(body) if _products(body) else body
+    return _PoisonOnce(body).stmt(body) if _products(body) else body
 
 
-class _Poison(StmtRewriter):
+class _PoisonOnce(StmtRewriter):
     def __init__(self, body: Stmt) -> None:
         self.aliased = {v for s in collect(body, tirx.DeclBuffer) for v in collect(s.data, tirx.Var)}
         self.outside: set[tuple[BufferVar, str]] = set()

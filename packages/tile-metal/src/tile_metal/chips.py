@@ -15,13 +15,13 @@ from tile_metal.target import TENSOR_OPS
 
 
 @dataclass(frozen=True)
-class Machine:
+class Chip:
     """Rates of a chip's GPU.
 
     Attributes
     ----------
-    chip
-        Its name, without ``Apple``.
+    name
+        Without ``Apple``.
     cores
         GPU cores of the largest version.
     clock
@@ -32,7 +32,7 @@ class Machine:
         Bytes of a microsecond from and to memory.
     """
 
-    chip: str
+    name: str
     cores: int
     clock: float
     matrix: int
@@ -46,27 +46,27 @@ THREADGROUP_BYTES, CACHED_BYTES, LOADED_BYTES = 64, 64, 32
 CORE_THREADGROUP_BYTES = 60 * 1024
 """Threadgroup memory of a core, shared by the threadgroups that it runs at a time (metal-benchmarks)."""
 
-MACHINES = {
-    one.chip: one
+CHIPS = {
+    one.name: one
     for one in (
-        Machine("M1", 8, 1278, 0, 68.3e3), Machine("M1 Pro", 16, 1296, 0, 200e3),
-        Machine("M1 Max", 32, 1296, 0, 400e3), Machine("M1 Ultra", 64, 1296, 0, 800e3),
-        Machine("M2", 10, 1398, 0, 100e3), Machine("M2 Pro", 19, 1398, 0, 200e3),
-        Machine("M2 Max", 38, 1398, 0, 400e3), Machine("M2 Ultra", 76, 1398, 0, 800e3),
-        Machine("M3", 10, 1380, 0, 100e3), Machine("M3 Pro", 18, 1380, 0, 150e3),
-        Machine("M3 Max", 40, 1380, 0, 400e3), Machine("M3 Ultra", 80, 1380, 0, 819e3),
-        Machine("M4", 10, 1580, 0, 120e3), Machine("M4 Pro", 20, 1580, 0, 273e3),
-        Machine("M4 Max", 40, 1580, 0, 546e3), Machine("M5", 10, 1620, 512, 153e3),
+        Chip("M1", 8, 1278, 0, 68.3e3), Chip("M1 Pro", 16, 1296, 0, 200e3),
+        Chip("M1 Max", 32, 1296, 0, 400e3), Chip("M1 Ultra", 64, 1296, 0, 800e3),
+        Chip("M2", 10, 1398, 0, 100e3), Chip("M2 Pro", 19, 1398, 0, 200e3),
+        Chip("M2 Max", 38, 1398, 0, 400e3), Chip("M2 Ultra", 76, 1398, 0, 800e3),
+        Chip("M3", 10, 1380, 0, 100e3), Chip("M3 Pro", 18, 1380, 0, 150e3),
+        Chip("M3 Max", 40, 1380, 0, 400e3), Chip("M3 Ultra", 80, 1380, 0, 819e3),
+        Chip("M4", 10, 1580, 0, 120e3), Chip("M4 Pro", 20, 1580, 0, 273e3),
+        Chip("M4 Max", 40, 1580, 0, 546e3), Chip("M5", 10, 1620, 512, 153e3),
     )
 }  # fmt: skip
 """The chips by name."""
 
 
-def machine_of(target: Target) -> Machine:
+def chip_of(target: Target) -> Chip:
     """Return the chip that estimates of a target assume.
 
     It is this machine's if it has the target's instructions.
     """
-    own = MACHINES.get(versions.chip().removeprefix("Apple "))
+    own = CHIPS.get(versions.chip().removeprefix("Apple "))
     tensors = bool(target.capabilities.fact(TENSOR_OPS))
-    return own if own is not None and bool(own.matrix) >= tensors else MACHINES["M5" if tensors else "M4 Pro"]
+    return own if own is not None and bool(own.matrix) >= tensors else CHIPS["M5" if tensors else "M4 Pro"]
