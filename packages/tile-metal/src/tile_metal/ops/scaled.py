@@ -1,4 +1,4 @@
-"""Products with block scales: partial accumulators of a block along K, scaled where they are added.
+"""Multiply block-scaled tiles: partial accumulators of a block along K, scaled where they are added.
 
 Lanes decode elements while they read them, exactly. Instructions multiply a block's elements, and each accumulator adds
 the result times the scales of its row and column.
