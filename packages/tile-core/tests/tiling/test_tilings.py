@@ -286,7 +286,8 @@ def test_defaults_that_do_not_fit_become_smaller():
         tile.explain(large(**SIZES), "metal")
     (found,) = tile.tilings(large, SIZES, target="metal")
     assert found == {"depth": 32}
-    assert found.reason.startswith("smaller than the factory's defaults, which the target refuses: backend 'metal' has")
+    # 128 accumulators of a thread leave no registers for others, so that no shape has an estimate.
+    assert found.reason.startswith("smaller than the factory's defaults, which the target refuses, without an estimate")
 
 
 def test_a_program_without_an_estimate_returns_the_defaults(model, monkeypatch):
