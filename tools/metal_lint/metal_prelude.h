@@ -90,6 +90,7 @@ FLOAT_1(sinh) FLOAT_1(sinpi) FLOAT_1(sqrt) FLOAT_1(tan) FLOAT_1(tanh) FLOAT_1(ta
 FLOAT_2(atan2) FLOAT_2(copysign) FLOAT_2(divide) FLOAT_2(fdim) FLOAT_2(fmax) FLOAT_2(fmin) FLOAT_2(fmod)
 FLOAT_2(nextafter) FLOAT_2(pow) FLOAT_2(powr) FLOAT_2(max) FLOAT_2(min) FLOAT_2(step)
 float fma(float, float, float);
+half fma(half, half, half);
 float ldexp(float, int);
 float mix(float, float, float);
 bool isnan(float);

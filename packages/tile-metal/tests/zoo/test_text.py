@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from metal_lint.clang import clcpp_findings
 from zoo import programs
 from zoo.launch import lowered
 from zoo.table import BF16, F16, FP8, FP32, NT, TN
@@ -14,6 +15,13 @@ from .table import ZOO
 
 BARRIER = "threadgroup_barrier("
 CALL = re.compile(r"simdgroup_(load|multiply_accumulate)\w*\(.*\);")
+
+
+@pytest.mark.sweep(2)
+@pytest.mark.parametrize("name", [entry.name for entry in ZOO])
+def test_clang_accepts_the_text(name):
+    """Address spaces and overloads, where a clang is installed."""
+    assert clcpp_findings(text_of(name).text) == ()
 
 
 def loops(text: str) -> list[tuple[str, list[str]]]:
