@@ -19,6 +19,8 @@ _KINDS = {"float16": "f16x2", "bfloat16": "bf16x2"}
 _FLOAT8 = {"float8_e4m3fn": "e4m3x2", "float8_e5m2": "e5m2x2"}
 _EXTREMES = {"max": "max", "min": "min", "max_nan": "max_NaN", "min_nan": "min_NaN"}
 _COMPARISONS = ("lt", "le", "gt", "ge", "eq")
+#: The table of ``lop3`` for ``(a & b) ^ c``. The assembler makes two instructions of it where b and c are constants.
+_AND_XOR = (0xF0 & 0xCC) ^ 0xAA
 #: Words of two bfloat16.
 _ONES, _MINUS_ZEROS = 0x3F803F80, 0x80008000
 
@@ -43,6 +45,7 @@ def packed_floats(target: Target) -> PackedFloats:
         operations=operations,
         decode={dtype: _word(f"cvt_rn_f16x2_{kind}") for dtype, kind in _FLOAT8.items() if has_float8},
         encode={dtype: _joined(f"cvt_rn_{kind}_f32", "uint16") for dtype, kind in _FLOAT8.items() if has_float8},
+        masked=_word(f"lop3_b32_{_AND_XOR:02x}"),
     )
 
 

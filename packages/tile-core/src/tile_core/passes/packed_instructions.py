@@ -30,9 +30,16 @@ class PackedFloats:
         By 8-bit type: a function from two codes in a ``uint16`` to a word of ``float16``.
     encode
         By 8-bit type: a function from two float32, the low one first, to codes that follow ``numerics/rules.py``.
+    masked
+        A function from a word, a mask and bits to ``(word & mask) ^ bits``, if that is one instruction.
     """
 
     join: Mapping[str, Callable[[Expr, Expr], Expr]]
     operations: Mapping[tuple[str, str], Callable[..., Expr]]
     decode: Mapping[str, UnaryNode] = field(default_factory=dict)
     encode: Mapping[str, Callable[[Expr, Expr], Expr]] = field(default_factory=dict)
+    masked: Callable[[Expr, Expr, Expr], Expr] | None = None
+
+    def subtraction(self, dtype: str) -> Callable[..., Expr] | None:
+        """Return the instruction that subtracts two whole numbers, if there is one."""
+        return self.operations.get((dtype, "sub"), self.operations.get((dtype, "sub_whole")))

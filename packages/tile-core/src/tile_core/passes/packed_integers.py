@@ -23,6 +23,7 @@ from tile_core.ir.visit import collect, map_expr, replace_for, statements, subst
 from tile_core.numerics.build import cast, type_name
 from tile_core.numerics.codecs import encode
 from tile_core.passes import wrapping
+from tile_core.passes.packed_instructions import PackedFloats
 
 __all__ = ["NIBBLES", "integer_pair", "nibble_pair", "with_integers_inline"]
 
@@ -35,7 +36,7 @@ _BOTH = 0x10001
 
 
 def integer_pair(
-    e: Expr, at: Callable[[Expr, int], Expr], subtract: Callable[[Expr, Expr], Expr] | None, analyzer: Analyzer
+    e: Expr, at: Callable[[Expr, int], Expr], packed: PackedFloats, analyzer: Analyzer
 ) -> Expr | None:
     """Return the word of two small integers as floats; ``None`` of other numbers.
 
@@ -45,12 +46,13 @@ def integer_pair(
         A conversion to a 16-bit float, perhaps by way of float32.
     at
         Returns an expression in one of the two elements, 0 for the low half of the word.
-    subtract
-        The instruction that subtracts both halves of a word from those of another, if there is one.
+    packed
+        The instructions; one of them subtracts both halves of a word from those of another.
     analyzer
         The ranges and divisors of variables.
     """
     kind = type_name(e)
+    subtract = packed.subtraction(kind)
     number = e.value.value if type(e.value) is tirx.Cast and type_name(e.value) == "float32" else e.value
     if subtract is None or kind not in _MAGIC or not type_name(number).startswith(("int", "uint")):
         return None
@@ -64,11 +66,11 @@ def integer_pair(
         low, high = (cast("int32", e) - nodes.int_const(least) for e in (low, high))
     code = int(encode(np.asarray(float(magic)), kind))
     numbers, flipped = _halves(low, high, ranges, analyzer)
-    word = tirx.bitwise_xor(numbers, _word(flipped | code))
+    word = _flipped(numbers, flipped | code, packed)
     return subtract(word, _word(int(encode(np.asarray(float(magic - least - offset)), kind))))
 
 
-def nibble_pair(byte: Expr, source: str, kind: str, subtract: Callable[[Expr, Expr], Expr] | None) -> Expr | None:
+def nibble_pair(byte: Expr, source: str, kind: str, packed: PackedFloats) -> Expr | None:
     """Return the word of the two nibbles of a byte as floats, or ``None``.
 
     Parameters
@@ -77,14 +79,15 @@ def nibble_pair(byte: Expr, source: str, kind: str, subtract: Callable[[Expr, Ex
         The byte.
     source, kind
         Types of the numbers and of the floats.
-    subtract
+    packed
         See ``integer_pair``.
     """
+    subtract = packed.subtraction(kind)
     if subtract is None or kind not in _MAGIC:
         return None
     flipped, magic = NIBBLES[source], _MAGIC[kind]
     code, base = (int(encode(np.asarray(float(x)), kind)) for x in (magic, magic + flipped))
-    return subtract(tirx.bitwise_xor(_of_byte(cast("uint32", byte), 15), _word(flipped | code)), _word(base))
+    return subtract(_flipped(_of_byte(cast("uint32", byte), 15), flipped | code, packed), _word(base))
 
 
 def with_integers_inline(loop: Stmt) -> Stmt:
@@ -124,6 +127,13 @@ def _is_opaque(call: Expr) -> bool:
 
 def _word(code: int) -> Expr:
     return nodes.int_const(code * _BOTH, "uint32")
+
+
+def _flipped(numbers: Expr, bits: int, packed: PackedFloats) -> Expr:
+    """Return a word with bits of both halves flipped; a mask and this flip may be one instruction."""
+    if packed.masked is not None and type(numbers) is tirx.BitwiseAnd:
+        return packed.masked(numbers.a, numbers.b, _word(bits))
+    return tirx.bitwise_xor(numbers, _word(bits))
 
 
 def _without_offset(e: Expr, ranges: Ranges) -> tuple[Expr, int]:

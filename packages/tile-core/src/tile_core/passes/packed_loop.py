@@ -295,12 +295,10 @@ class PackedLoop:
 
     def _integers(self, e: Expr) -> Expr | None:
         """Return the word of two small integers that become floats."""
-        operations, kind = self.packed.operations, type_name(e)
-        subtract = operations.get((kind, "sub"), operations.get((kind, "sub_whole")))
         byte = self._pair_of(e.value) if type_name(e.value) in NIBBLES else None
         if byte is not None:
-            return nibble_pair(byte, type_name(e.value), type_name(e), subtract)
-        return integer_pair(e, self._at, subtract, self.analyzer)
+            return nibble_pair(byte, type_name(e.value), type_name(e), self.packed)
+        return integer_pair(e, self._at, self.packed, self.analyzer)
 
     def _repeated(self, e: Expr) -> Expr:
         """Return the word that holds a loop-invariant number twice."""

@@ -29,17 +29,23 @@ iterations, and loads the registers of the next group, so that the memory latenc
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import gcd, lcm
 from typing import TYPE_CHECKING
 
+from tile_core.analysis.affine import linear_form
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import nodes
+from tile_core.ir.attributes import UNROLL_FACTOR
 from tile_core.ir.visit import StmtRewriter, another_buffer, collect, renamed, replace_for, substitute
+from tile_core.simt.code_size import likely_operations
 
 if TYPE_CHECKING:
     from tile_core.simt.variant import InFlight
 
 _RETIRED = "retired"
+#: Operations of a loop that is unrolled for constant slots.
+_MOST_OPERATIONS = 6144
 
 
 def retired(pending: int) -> Stmt:
@@ -161,7 +167,8 @@ class _DoubleBuffering(StmtRewriter):
 
         both = nodes.seq([iteration(begin, False), iteration(begin + nodes.int_const(1, kind), True)])
         parts = [x for b in first for array in (b, swap[b]) for x in _filled(array, self.in_flight[b].first)]
-        parts.append(replace_for(s, both, loop_var=pair, min=nodes.int_const(0, kind), extent=_half(s.extent, kind)))
+        loop = replace_for(s, both, loop_var=pair, min=nodes.int_const(0, kind), extent=_half(s.extent, kind))
+        parts.append(_with_constant_slots(loop))
         trips = nodes.as_int(s.extent)
         if not isinstance(trips, int) or trips % 2:
             last = iteration(s.min + s.extent - nodes.int_const(1, kind), False)
@@ -239,6 +246,25 @@ def _number(number: int) -> Expr:
 def _half(extent: Expr, kind: str) -> Expr:
     trips = nodes.as_int(extent)
     return nodes.int_const(trips // 2, kind) if isinstance(trips, int) else tirx.floordiv(extent, 2)
+
+
+def _with_constant_slots(loop: Stmt) -> Stmt:
+    """Return a short loop with the unroll factor that makes the slots of its stages constants.
+
+    Addresses, descriptors and barriers of an iteration then take few operations.
+    """
+    trips, var = nodes.as_int(loop.extent), loop.loop_var
+    if not isinstance(trips, int):
+        return loop
+    factor = 1
+    for e in collect(loop.body, tirx.FloorMod):
+        form, period = linear_form(e.a, [var]), nodes.as_int(e.b)
+        if form is not None and form.steps != (0,) and isinstance(period, int):
+            factor = lcm(factor, period // gcd(period, form.steps[0]))
+    if factor == 1 or trips % factor or factor * likely_operations(loop.body) > _MOST_OPERATIONS:
+        return loop
+    notes = {**dict(loop.annotations or {}), UNROLL_FACTOR: nodes.int_const(factor)}
+    return replace_for(loop, loop.body, annotations=notes)
 
 
 def _filled(buffer: BufferVar, first: Expr) -> list[Stmt]:
