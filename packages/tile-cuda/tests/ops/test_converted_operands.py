@@ -82,7 +82,8 @@ def check(form, kind, m, n, k, tile_of, target, trips=None, **how):
 @pytest.mark.parametrize("form", FORMS)
 def test_small_integers_are_converted_in_pairs(form, kind, target):
     text = check(form, kind, 16, 64, 128, (16, 64, 64), target)
-    assert re.search(r"\^ (1124|168|167)\d+u", text)  # the bits of 128 or 1024, with others flipped
+    # The bits of 128 or 1024, with others flipped, by one instruction with the mask of nibbles.
+    assert re.search(r"lop3_b32_6a\(.*, 983055u, (1124|168|167)\d+u\)", text)
     assert f"cvt_rn_{'bf16' if kind == 'bfloat16' else 'f16'}_f32((float)" not in text
 
 

@@ -35,9 +35,7 @@ _MAGIC = {"bfloat16": 128, "float16": 1024}
 _BOTH = 0x10001
 
 
-def integer_pair(
-    e: Expr, at: Callable[[Expr, int], Expr], packed: PackedFloats, analyzer: Analyzer
-) -> Expr | None:
+def integer_pair(e: Expr, at: Callable[[Expr, int], Expr], packed: PackedFloats, analyzer: Analyzer) -> Expr | None:
     """Return the word of two small integers as floats; ``None`` of other numbers.
 
     Parameters
@@ -214,10 +212,9 @@ def _nibbles(low: Expr, high: Expr, ranges: Ranges, analyzer: Analyzer) -> Expr 
         bits = tirx.shift_right(bits, cast(word, from_))
     bits = cast("uint32", bits)
     least, most = ranges.of(of)
-    if least >= 0 and most < 256:
-        return _of_byte(bits, mask)
-    both = nodes.int_const(mask, "uint32"), nodes.int_const(mask << 16, "uint32")
-    return tirx.bitwise_or(tirx.bitwise_and(bits, both[0]), tirx.bitwise_and(_up(bits), both[1]))
+    if least < 0 or most > 255:
+        bits = tirx.bitwise_and(bits, nodes.int_const(255, "uint32"))
+    return _of_byte(bits, mask)
 
 
 def _of_byte(bits: Expr, mask: int) -> Expr:
@@ -226,11 +223,6 @@ def _of_byte(bits: Expr, mask: int) -> Expr:
     One product puts a copy of the byte 12 bits further up.
     """
     return tirx.bitwise_and(bits * nodes.int_const(1 + (1 << 12), "uint32"), _word(mask))
-
-
-def _up(bits: Expr) -> Expr:
-    """Return bits whose second nibble is the first of the high half."""
-    return tirx.shift_left(bits, nodes.int_const(12, "uint32"))
 
 
 def _with_plain_indices(e: Expr, analyzer: Analyzer) -> Expr:

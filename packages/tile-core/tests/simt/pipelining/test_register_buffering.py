@@ -9,20 +9,25 @@ import pytest
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
 from tile_core.ir import nodes
-from tile_core.ir.attributes import NAME
+from tile_core.ir.attributes import NAME, UNROLL_FACTOR
 from tile_core.ir.calls import address, execute
-from tile_core.ir.visit import collect, substitute
+from tile_core.ir.visit import annotation, collect, substitute
+from tile_core.simt.code_size import likely_operations
 from tile_core.simt.pipelining.register_buffering import double_buffer_registers, retired
 from tile_core.simt.variant import InFlight, RegisterPrefetch
 
 FIRST = 99
 
 
-def loop(extent, begin=0, arrays=1, name="k"):
-    """A loop whose product reads ``arrays`` until it is waited for one iteration later, and what is in flight."""
+def loop(extent, begin=0, arrays=1, name="k", stages=None):
+    """A loop whose product reads ``arrays`` until it is waited for one iteration later, and what is in flight.
+
+    It fills them with the number of the iteration, or of its slot.
+    """
     k = nodes.fresh(name)
     made = [nodes.alloc([2], "int32", f"held{n}", "local") for n in range(arrays)]
-    fills = [nodes.store(b, k, [i]) for b, _ in made for i in range(2)]
+    slot = k if stages is None else tirx.floormod(k, nodes.int_const(stages))
+    fills = [nodes.store(b, slot, [i]) for b, _ in made for i in range(2)]
     issue = [execute("issue", [address(b, [0]) for b, _ in made])]
     body = nodes.seq([*(s for _, s in made), *fills, *issue, retired(1)])
     whole = nodes.seq([nodes.for_loop(k, extent, body, start=begin), retired(0)])
@@ -87,6 +92,23 @@ def test_any_number_of_iterations(trips):
     n = nodes.fresh("n")
     body, in_flight = loop(n, 2)
     assert checked(double_buffer_registers(body, in_flight), {n: trips}) == [2 + i for i in range(trips)]
+
+
+@pytest.mark.parametrize(
+    ("trips", "stages", "factor"), [(12, 3, 3), (12, 4, 2), (12, 2, None), (10, 4, None), (12, None, None)]
+)
+def test_slots_of_short_loops_are_constants(trips, stages, factor):
+    body, in_flight = loop(trips, stages=stages)
+    new = double_buffer_registers(body, in_flight)
+    assert [annotation(x, UNROLL_FACTOR) for x in collect(new, tirx.For)] == [factor]
+    assert checked(new) == [k if stages is None else k % stages for k in range(trips)]
+
+
+def test_slots_of_long_loops_are_computed():
+    body, in_flight = loop(8, stages=4, arrays=300)
+    (pairs,) = collect(double_buffer_registers(body, in_flight), tirx.For)
+    assert likely_operations(pairs.body) < 6144 < 2 * likely_operations(pairs.body)
+    assert annotation(pairs, UNROLL_FACTOR) is None
 
 
 def test_the_loop_as_it_was_would_not_do():
