@@ -249,7 +249,7 @@ def _half(extent: Expr, kind: str) -> Expr:
 
 
 def _with_constant_slots(loop: Stmt) -> Stmt:
-    """Return a short loop with the unroll factor that makes the slots of its stages constants.
+    """Unroll a short loop until the slots of its stages are constants.
 
     Addresses, descriptors and barriers of an iteration then take few operations.
     """
