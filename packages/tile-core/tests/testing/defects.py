@@ -362,6 +362,14 @@ def tables_have_the_first_scale(patch: Any) -> None:
     patch.setattr(code_tables, "Analyzer", First)
 
 
+def packed_numbers_have_no_sign(patch: Any) -> None:
+    """Targets with threads: the mask of two small integers does not flip the sign of 4 bits."""
+    from tile_core.passes import packed_integers
+
+    flipped = packed_integers._flipped
+    patch.setattr(packed_integers, "_flipped", lambda numbers, bits, packed: flipped(numbers, bits & ~8, packed))
+
+
 def tables_ignore_the_sign_of_codes(patch: Any) -> None:
     """CPU: a permutation looks the lower three bits of a 4-bit code up."""
     from tile_core.cpu import build

@@ -104,6 +104,11 @@ FINDS = {
     "scans of more than a vector": ("scans_restart_at_each_vector", "cpu", Chunk("programs", 0, 10, "reductions")),
     "scales of tables": ("tables_have_the_first_scale", TABLES, Chunk("programs", 0, 10, "converted-operands")),
     "codes of tables": ("tables_ignore_the_sign_of_codes", TABLES, Chunk("programs", 2, 10, "converted-operands")),
+    "signs of packed numbers": (
+        "packed_numbers_have_no_sign",
+        "cuda:sm_80",
+        Chunk("programs", 0, 10, "converted-operands"),
+    ),
     "scales of blocks of products": ("blocks_have_the_first_scale", "cpu", Chunk("programs", 0, 10, "scaled-products")),
 }
 

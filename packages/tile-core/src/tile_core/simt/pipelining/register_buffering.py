@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _RETIRED = "retired"
 #: Operations of a loop that is unrolled for constant slots.
-_MOST_OPERATIONS = 6144
+_MOST_OPERATIONS = 9216
 
 
 def retired(pending: int) -> Stmt:
@@ -261,7 +261,7 @@ def _with_constant_slots(loop: Stmt) -> Stmt:
         form, period = linear_form(e.a, [var]), nodes.as_int(e.b)
         if form is not None and form.steps != (0,) and isinstance(period, int):
             factor = lcm(factor, period // gcd(period, form.steps[0]))
-    if factor == 1 or trips % factor or factor * likely_operations(loop.body) > _MOST_OPERATIONS:
+    if factor == 1 or trips < factor or factor * likely_operations(loop.body) > _MOST_OPERATIONS:
         return loop
     notes = {**dict(loop.annotations or {}), UNROLL_FACTOR: nodes.int_const(factor)}
     return replace_for(loop, loop.body, annotations=notes)
