@@ -128,7 +128,7 @@ def _word(code: int) -> Expr:
 
 
 def _flipped(numbers: Expr, bits: int, packed: PackedFloats) -> Expr:
-    """Flip bits of both halves of a word, by the instruction of its mask if possible."""
+    """Flip bits of both halves of a word, with its mask if possible."""
     if packed.masked is not None and type(numbers) is tirx.BitwiseAnd:
         return packed.masked(numbers.a, numbers.b, _word(bits))
     return tirx.bitwise_xor(numbers, _word(bits))
