@@ -21,7 +21,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import StmtRewriter, collect, loads_of
 from tile_core.passes.packed_instructions import PackedFloats
-from tile_core.passes.packed_integers import NIBBLES, with_integers_inline
+from tile_core.passes.packed_integers import FLOAT4, NIBBLES, with_integers_inline
 from tile_core.passes.packed_loop import PackedLoop
 
 __all__ = ["PackedFloats", "pack_floats"]
@@ -61,7 +61,7 @@ class _PackLoops(StmtRewriter):
         # Operands of instructions: in their registers until these complete, which words of two elements would hide.
         addresses = [c for c in collect(body, ir.Call) if nodes.is_tile_call(c, "address")]
         operands = {x.source for c in addresses for x in loads_of(c)}
-        pairs = {*packed.join, *packed.decode, *packed.encode, *NIBBLES}
+        pairs = {*packed.join, *packed.decode, *packed.encode, *NIBBLES, FLOAT4}
         self.candidates = {
             s.buffer
             for s in allocations

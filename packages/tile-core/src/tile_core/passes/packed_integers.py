@@ -1,10 +1,13 @@
-"""Two small integers as 16-bit floats in one word, without conversions.
+"""Two small numbers as 16-bit floats in one word, without conversions.
 
 A float whose last digit is worth 1, such as 128 in bfloat16, holds a small natural number in its last digits, and the
 difference to that float is exact. Two numbers of 4 bits of one byte, such as quantized weights, take few operations::
 
     word = (byte | byte << 12) & 0x000f000f    the halves are both numbers
     pair = (word | 0x43004300) - 0x43004300    bfloat16: 128 + n - 128
+
+Floats of 4 bits become floats with a smaller exponent by moving their bits, 0.5 a subnormal one, and one product with a
+power of two corrects it exactly.
 """
 
 from __future__ import annotations
@@ -25,14 +28,18 @@ from tile_core.numerics.codecs import encode
 from tile_core.passes import wrapping
 from tile_core.passes.packed_instructions import PackedFloats
 
-__all__ = ["NIBBLES", "integer_pair", "nibble_pair", "with_integers_inline"]
+__all__ = ["FLOAT4", "NIBBLES", "float4_pair", "integer_pair", "nibble_pair", "with_integers_inline"]
 
 #: Types of 4 bits, and the bit that a number's code flips to count from its least number.
 NIBBLES = {"int4": 8, "uint4": 0}
+#: The type of 4-bit floats: a sign, two bits of an exponent whose bias is 1, and one more.
+FLOAT4 = "float4_e2m1fn"
 
 #: By type the power of two whose last digit is worth 1, and the numbers that its digits hold.
 _MAGIC = {"bfloat16": 128, "float16": 1024}
 _BOTH = 0x10001
+#: By type the bits of a fraction and the bias of an exponent.
+_FORMATS = {"bfloat16": (7, 127), "float16": (10, 15)}
 
 
 def integer_pair(e: Expr, at: Callable[[Expr, int], Expr], packed: PackedFloats, analyzer: Analyzer) -> Expr | None:
@@ -68,6 +75,26 @@ def integer_pair(e: Expr, at: Callable[[Expr, int], Expr], packed: PackedFloats,
     return subtract(word, _word(int(encode(np.asarray(float(magic - least - offset)), kind))))
 
 
+def float4_pair(
+    e: Expr, at: Callable[[Expr, int], Expr], kind: str, packed: PackedFloats, analyzer: Analyzer
+) -> Expr | None:
+    """Return the word of two 4-bit floats, made of integers, as floats; ``None`` of others.
+
+    Parameters
+    ----------
+    e
+        A 4-bit float.
+    at, packed, analyzer
+        See ``integer_pair``.
+    kind
+        The type of the floats.
+    """
+    if nodes.operator_name(e) != "reinterpret":
+        return None
+    numbers, flipped = _halves(at(e.args[0], 0), at(e.args[0], 1), Ranges(), analyzer)
+    return _float4(tirx.bitwise_xor(numbers, _word(flipped)) if flipped else numbers, kind, packed)
+
+
 def nibble_pair(byte: Expr, source: str, kind: str, packed: PackedFloats) -> Expr | None:
     """Return the word of the two nibbles of a byte as floats, or ``None``.
 
@@ -80,6 +107,8 @@ def nibble_pair(byte: Expr, source: str, kind: str, packed: PackedFloats) -> Exp
     packed
         See ``integer_pair``.
     """
+    if source == FLOAT4:
+        return _float4(_of_byte(cast("uint32", byte), 15), kind, packed)
     subtract = packed.subtraction(kind)
     if subtract is None or kind not in _MAGIC:
         return None
@@ -116,6 +145,20 @@ def with_integers_inline(loop: Stmt) -> Stmt:
         else:
             kept.append(new)
     return loop if body.same_as(loop.body) and not names else replace_for(loop, nodes.seq(kept))
+
+
+def _float4(codes: Expr, kind: str, packed: PackedFloats) -> Expr | None:
+    """Return the floats of two codes in a word.
+
+    The product must keep subnormal numbers: 0.5 is one until it is multiplied.
+    """
+    multiply = packed.operations.get((kind, "mul"))
+    if multiply is None or kind not in _FORMATS:
+        return None
+    digits, bias = _FORMATS[kind]
+    sizes, signs = (tirx.shift_left(codes, nodes.int_const(up, "uint32")) for up in (digits - 1, 12))
+    bits = tirx.bitwise_or(tirx.bitwise_and(sizes, _word(7 << digits - 1)), tirx.bitwise_and(signs, _word(1 << 15)))
+    return multiply(bits, _word(int(encode(np.asarray(2.0 ** (bias - 1)), kind))))
 
 
 def _is_opaque(call: Expr) -> bool:

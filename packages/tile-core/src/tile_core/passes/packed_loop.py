@@ -15,7 +15,7 @@ from tile_core.ir.visit import bodies_of, collect, replace_for, substitute, uses
 from tile_core.numerics.build import cast, type_name
 from tile_core.numerics.codecs import decode, encode
 from tile_core.passes.packed_instructions import PackedFloats
-from tile_core.passes.packed_integers import NIBBLES, integer_pair, nibble_pair
+from tile_core.passes.packed_integers import FLOAT4, NIBBLES, float4_pair, integer_pair, nibble_pair
 
 __all__ = ["PackedLoop"]
 
@@ -72,6 +72,8 @@ class PackedLoop:
         self._named: dict[Key, Var] = {}
         self._choices: dict[Key, tuple[Expr, Expr, Expr] | None] = {}
         self._element = 0
+        #: A type to whose pairs 4-bit floats are converted; a bfloat16 is the shorter way to float32.
+        self._exact = next((t for t in ("bfloat16", "float16") if (t, "mul") in self.packed.operations), None)
         #: Whether the current expression is evaluated only under a condition; what its branch defines and writes.
         self._guarded = False
         self._inner: set[Var] = set()
@@ -203,7 +205,8 @@ class PackedLoop:
         kind, of = type_name(e), type_name(e.value)
         if self._can_name(e):
             return _half(self._name(e), self._element, kind)
-        value = tirx.Cast("float16", e.value) if of in self.packed.decode else e.value
+        by = "float16" if of in self.packed.decode else self._exact if of == FLOAT4 else None
+        value = e.value if by is None else tirx.Cast(by, e.value)
         plain = kind == "float32" and of == "bfloat16" and self._pair_of(value) is not None
         if (kind == "float32" or kind in self.packed.join) and (plain or self._can_name(value)):
             self.operations += 1
@@ -294,10 +297,12 @@ class PackedLoop:
         return tirx.bitwise_or(low, tirx.shift_left(high, nodes.int_const(16, "uint32")))
 
     def _integers(self, e: Expr) -> Expr | None:
-        """Return the word of two small integers that become floats."""
-        byte = self._pair_of(e.value) if type_name(e.value) in NIBBLES else None
+        """Return the word of two small integers, or 4-bit floats, that become floats."""
+        byte = self._pair_of(e.value) if type_name(e.value) in (*NIBBLES, FLOAT4) else None
         if byte is not None:
             return nibble_pair(byte, type_name(e.value), type_name(e), self.packed)
+        if type_name(e.value) == FLOAT4:
+            return float4_pair(e.value, self._at, type_name(e), self.packed, self.analyzer)
         return integer_pair(e, self._at, self.packed, self.analyzer)
 
     def _repeated(self, e: Expr) -> Expr:

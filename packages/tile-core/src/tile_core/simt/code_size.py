@@ -23,7 +23,7 @@ from tile_core.records import dataclass
 from tile_core.simt.memory.register_pressure import registers_of
 from tile_core.simt.register_loops import LONGEST_VECTOR, MOST_REGISTERS
 
-#: Cost of a function call, of a conversion of a narrow type, and of an access of shared or global memory.
+#: Cost of a function or a conversion from a narrow type, of one to it, and of an access of shared or global memory.
 FUNCTION, CODEC, MEMORY = 10, 50, 6
 #: TVM operators that are calls in form only.
 _SIMPLE = frozenset(
@@ -92,12 +92,18 @@ def operations(node: Node, memory: int = MEMORY) -> int:
         if kind is ir.Call:
             total += 1 if nodes.is_tile_call(x) or nodes.operator_name(x) in _SIMPLE else FUNCTION
         elif kind is tirx.Cast:
-            kinds = (DTYPES.get(nodes.dtype_of(x)), DTYPES.get(nodes.dtype_of(x.value)))
-            total += CODEC if any(d is not None and (d.is_narrow or d.bits < 8) for d in kinds) else 1
+            costs = ((nodes.dtype_of(x), CODEC), (nodes.dtype_of(x.value), FUNCTION))
+            constant = isinstance(x.value, (tirx.FloatImm, tirx.IntImm))  # its code is one, too
+            total += 1 if constant else next((cost for kind, cost in costs if _is_code(kind)), 1)
         else:
             buffer = x.buffer if kind is tirx.BufferStore else x.source
             total += 1 if nodes.scope_of(buffer) in PRIVATE else memory
     return total
+
+
+def _is_code(dtype: str) -> bool:
+    d = DTYPES.get(dtype)
+    return d is not None and (d.is_narrow or d.bits < 8)
 
 
 def likely_operations(s: Stmt) -> int:

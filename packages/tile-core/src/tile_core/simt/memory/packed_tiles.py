@@ -19,7 +19,7 @@ from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, map_expr
-from tile_core.numerics.exprs import decode_expr, int4_expr, nibble_expr
+from tile_core.numerics.exprs import int4_expr, nibble_expr
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.simt.memory.alignment import Aligned, factor
 
@@ -124,8 +124,7 @@ class _UseBytes(StmtRewriter):
         code, kind, to = nibble_expr(byte, last), nodes.element_type(load.source), nodes.dtype_of(e)
         if not DTYPES[kind].is_float:
             return nodes.cast(int4_expr(code, kind), to)
-        exact = to if to in ("float16", "float64") else "float32"
-        return nodes.cast(decode_expr(code, kind, exact), to)
+        return nodes.cast(tirx.reinterpret(kind, code), to)
 
 
 def _ends(s: Stmt) -> list[View]:
