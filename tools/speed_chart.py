@@ -25,7 +25,7 @@ CHART = ROOT / "docs" / "speed.svg"
 #: Pages of results, and the headings above their bars.
 PRODUCTS = "cuda-later-2026-11-26.md"
 #: The newest page first: each program is shown as measured last.
-DAYS = ("cuda-day-2026-11-30.md", "cuda-day-2026-11-29.md")
+DAYS = ("cuda-day-2026-12-01.md", "cuda-day-2026-11-30.md", "cuda-day-2026-11-29.md")
 _SIZE = 8192
 _LEFT, _WIDTH, _RIGHT, _ROW, _GAP = 430, 240, 212, 14, 7
 _STYLE = """\

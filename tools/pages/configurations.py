@@ -22,15 +22,23 @@ _WORDS = {
 }  # fmt: skip
 _HEADS = "{batch}{3:,} positions, {1} heads, {2} of keys, d = {4}"
 _TILE = "M N K threads stages dtype splits"
-#: Programs of ``benchmarks/serving_day_kernels.py``: a name, their sizes, and the parameters after these.
+_GROUPS = ("{0} x {1} x {2}, groups of {3}", "M N K threads stages splits")
+#: Programs of ``serving_day_kernels.py`` and ``day_programs.py``: a name, their sizes, and the parameters after these.
 _PROGRAMS = {
     "linear": ("linear layer", "{0} x {1} x {2}", _TILE),
     "prefill": ("causal attention", _HEADS, "M N threads"),
     "window": ("window of 1024", _HEADS, "M N threads"),
+    "sinks": ("attention with sinks", _HEADS, "M N threads"),
+    "sinks_window": ("sinks, window of 128", _HEADS, "M N threads"),
+    "backward": ("gradients of causal attention", _HEADS, "M N threads stages"),
     "softcap": ("capped scores", _HEADS, "M N threads"),
     "paged_decode": ("paged decode", "{0} sequences of {positions:,}, {1} heads, {2} of keys", "parts threads"),
     "grouped": ("grouped GEMM", "{0} experts, {3} x {1} x {2}", _TILE),
-    "w4a16": ("4-bit weights", "{0} x {1} x {2}, groups of {3}", "M N K threads stages splits"),
+    "w4a16": ("4-bit weights", *_GROUPS),
+    "zeros": ("4-bit weights with zeros", *_GROUPS),
+    "fp4": ("fp4 weights", *_GROUPS),
+    "fp8_rows": ("fp8 GEMM, row scales", "{0} x {1} x {2}", "M N K threads stages"),
+    "fp8_tensor": ("fp8 GEMM, a scale for each matrix", "{0} x {1} x {2}", "M N K threads stages"),
     "fp8_blocks": ("fp8 GEMM, scales of 128-blocks", "{0} x {1} x {2}", "M N threads stages"),
     "rms": ("RMSNorm", "{0} x {1}", "threads"),
     "softmax": ("softmax", "{0} x {1}", "threads"),
