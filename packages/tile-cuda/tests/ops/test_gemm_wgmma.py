@@ -158,6 +158,7 @@ REFUSED = {
     "columns": ({"block": (64, 20, 32)}, "N=20 is not a multiple of the atom 8"),
     "depth": ({"block": (64, 64, 24)}, "K=24 is not a multiple of the atom 16"),
     "a warp less": ({"threads": 96}, "threads=96 is below the limit 128"),
+    "a part of a warp": ({"threads": 200}, "threads=200 is not a multiple of 32"),
     "int8 along N": ({"types": ("int8", "int8", "int32"), "block": (64, 64, 64)},
                      "elements of 8 bits are adjacent along K only: B_s"),
     "tf32 along M": ({"types": ("tfloat32", "tfloat32", "float32"), "turned": TT},

@@ -151,6 +151,7 @@ REFUSED: dict[str, tuple[tuple[Product, str], ...]] = {
     "wgmma": (
         (Product("wgmma", 64, 64, 64, alone=True), ALONE + "warpgroup"),
         (Product("wgmma", 64, 64, 64, 96), "threads=96 is below the limit 128; nearest legal: 128"),
+        (Product("wgmma", 64, 64, 64, 200), "threads=200 is not a multiple of 32; nearest legal: 192"),
         (Product("wgmma", 64, 64, 64, begins=32), "its threads begin at 32; warpgroups begin at multiples of 128"),
         (Product("wgmma", 64, 64, 64, types=(F16, BF16, F32)),
          "no instruction for the types A float16, B bfloat16, C float32; nearest legal: A bfloat16, B bfloat16, "

@@ -84,6 +84,9 @@ class WarpgroupPlan(ProductPlan):
         if chosen is None:
             return no_instruction(problem, table(sparse))
         few = too_few_threads(threads, WARPGROUP)
+        if not few and threads % WARP:
+            # All threads wait for the product, by an instruction of whole warps.
+            few = f"threads={threads} is not a multiple of {WARP}; nearest legal: {threads // WARP * WARP}"
         wrong = [few] if few else Atom(steps_of(chosen)).misfits(problem.sizes)
         if wrong:
             return Reject("; ".join(wrong))
