@@ -395,3 +395,40 @@ def test_blocks_of_64_rows_keep_their_order(policy, threads):
     """Store blocks of 64 rows in order with 8 or more warps along M (#2522)."""
     kernel = check((256, 64, 32), (256, 64, 32), turned=NT, threads=threads, policy=policy)
     assert issued(kernel)
+
+
+@pytest.mark.sweep(0.25)
+def test_a_fragment_stays_moved_where_a_variant_gives_its_call_back():
+    """Two fragments beyond a thread's registers, and products whose variant is withdrawn: compilation ends."""
+    m, n, steps = 70, 72, 3
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((m, 64 * steps), "float8_e4m3fn"), B: T.Tensor((n, 64 * steps), "float8_e4m3fn"),
+        S: T.Tensor((m, steps), "float32"), C: T.Tensor((m, n), "bfloat16"), D: T.Tensor((m, n), "bfloat16"),
+    ):  # fmt: skip
+        with T.Kernel(1, threads=128):
+            a, b = T.alloc_shared((128, 64), "float8_e4m3fn"), T.alloc_shared((128, 64), "float8_e4m3fn")
+            part, acc = T.alloc_fragment((128, 128), "float32"), T.alloc_fragment((128, 128), "float32")
+            T.clear(acc)
+            T.clear(part)
+            for o in T.Pipelined(steps, num_stages=1):
+                T.copy(A[0, o * 64], a)
+                T.copy(B[0, o * 64], b)
+                T.gemm(a, b, part, transpose_B=True)
+                for i, j in T.Parallel(128, 128):
+                    acc[i, j] += part[i, j] * S[i, o]
+            T.copy(acc, C[0, 0])
+            for i, j in T.Parallel(128, 128):
+                D[i, j] = T.cast(T.max(acc[i, j], 0), "bfloat16")
+
+    kernel = tile.compile(main, "cuda:sm_90a", runtime="emulator", options={"persistent": "never"})
+    rng = np.random.default_rng()
+    a, b = (rng.integers(-1, 2, (rows, 64 * steps)) for rows in (m, n))
+    s = np.exp2(rng.integers(-1, 2, (m, steps))).astype(np.float32)
+    c, d = (np.full((m, n), np.nan, ml_dtypes.bfloat16) for _ in range(2))
+    kernel(a.astype(ml_dtypes.float8_e4m3fn), b.astype(ml_dtypes.float8_e4m3fn), s, c, d)
+    added = np.cumsum([a[:, o : o + 64] @ b[:, o : o + 64].T for o in range(0, 64 * steps, 64)], 0)
+    exact = sum(p * s[:, [o]] for o, p in enumerate(added)).astype(np.float32)
+    np.testing.assert_array_equal(c, exact.astype(ml_dtypes.bfloat16))
+    np.testing.assert_array_equal(d, np.maximum(exact, 0).astype(ml_dtypes.bfloat16))

@@ -296,7 +296,8 @@ def _round(body: Stmt, plan: KernelPlan, ctx: Context, withdrawn: Withdrawals) -
     return selected, guarded, inferred
 
 
-def _lower(plan: KernelPlan, ctx: Context) -> KernelPlan:
+def _lower(plan: KernelPlan, ctx: Context, shared: Mapping[str, str] | None = None) -> KernelPlan:
+    """Lower tile ops; fragments of ``shared`` remain there for every choice of variants."""
     sizes, withdrawn = sizes_of(plan.params), dict[int, dict[str, str]]()
     names = uses_threads(plan.program.func.body)
     while True:
@@ -310,7 +311,7 @@ def _lower(plan: KernelPlan, ctx: Context) -> KernelPlan:
             # Its requirements on other operands' storage may be different without it.
             name = selected.selections[gone.number].variant.name
             withdrawn.setdefault(selected.position(gone.number), {})[name] = gone.reason
-            plan = _placed(plan.replace(body=plan.unplaced), ctx, withdrawn)
+            plan = _placed(plan.replace(body=plan.unplaced), ctx, withdrawn, shared)
 
 
 def _distribute(plan: KernelPlan, ctx: Context) -> KernelPlan:
@@ -324,7 +325,7 @@ def _distribute(plan: KernelPlan, ctx: Context) -> KernelPlan:
         return plan if note is None else plan.replace(slow=(*plan.slow, note))
     moved = {**plan.demoted, str(limit.fragments[array].name): limit.reason(array)}
     again = _placed(plan.replace(body=plan.unplaced), ctx, {}, moved)
-    return _distribute(_lower(again, ctx), ctx)
+    return _distribute(_lower(again, ctx, moved), ctx)
 
 
 def _recomputed(plan: KernelPlan, ctx: Context) -> tuple[KernelPlan, RegisterLimit | None, dict[Any, str]]:
