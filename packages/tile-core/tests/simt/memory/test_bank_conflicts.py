@@ -84,3 +84,28 @@ def test_no_target_without_banks():
     assert plan.placement.placement.layouts
     with pytest.raises(Exception, match="shared_banks"):
         Capabilities(shared_banks=24)
+
+
+@pytest.mark.parametrize("rows", [32, 33, 34, 63])
+def test_slots_keep_their_elements(rows):
+    """A line of 128 bytes of two rows must not belong to two slots."""
+
+    @T.prim_func
+    def main(X: T.Tensor((rows, 192), "int8"), Y: T.Tensor((rows,), "float32")):
+        with T.Kernel(1, threads=64):
+            x = T.alloc_shared((rows, 64), "int8")
+            y = T.alloc_fragment((rows,), "float32")
+            T.clear(y)
+            for o in T.Pipelined(3, num_stages=2):
+                T.copy(X[0, o * 64], x)
+                for i in T.Parallel(rows):
+                    for j in T.serial(64):
+                        y[i] += T.cast(x[i, j], "float32")
+            T.copy(y, Y)
+
+    layout = found(main).get("x_stages")
+    assert (layout is None) == (rows == 63)  # no swizzle keeps slots of 63 rows
+    if layout is None:
+        return
+    at = np.array([[layout(slot, *i) for i in np.ndindex(rows, 64)] for slot in range(2)]).reshape(2, -1)
+    assert at[0].max() < rows * 64 <= at[1].min()

@@ -120,12 +120,14 @@ def _fits(buffer: BufferVar) -> bool:
 def _swizzle(shape: Sequence[int], bits: int, shift: int) -> Swizzle | None:
     """Return an XOR swizzle of chunks, if it permutes the elements of a tile.
 
-    Each chunk number is combined with the bits at a fixed distance above it.
+    Each chunk number is combined with the bits at a fixed distance above it. The slots of a pipelined tile must keep
+    their elements: copies to one slot are in flight while another is read, and barriers are proved for their bytes.
     """
     per = _CHUNK * 8 // bits
     found = Swizzle(_BITS, per.bit_length() - 1, shift)
-    size = prod(shape)
-    return found if found.keeps_window(size) and found.period <= 2 * size else None
+    size, slots = prod(shape), shape[0] if len(shape) > 2 else 1
+    keeps = all(found.keeps_window(size // slots * count) for count in range(1, slots + 1))
+    return found if keeps and found.period <= 2 * size else None
 
 
 def _count(point: Point, values: _Values, counted: Mapping[BufferVar, _Counted]) -> None:
