@@ -24,7 +24,7 @@ def _missing(only, name, forms, count):
     @settings(max_examples=count, derandomize=True, database=None, deadline=None, phases=[Phase.generate])
     @given(programs(only))
     def each(unit):
-        text = unit.text()
+        text = unit.text() if missing else ""
         if not any(re.search(form, text) for form in missing):
             return
         (program,) = load(text).stages
@@ -45,7 +45,7 @@ def test_scans_of_several_vectors_are_drawn():
     }
     nan = r"T\.cummax\(.*nan_propagate=True"
     lengths = {rf"B: T\.Tensor\(\(\d+, {n}\)" for n in (131, 260)}  # elements are left after the vectors
-    assert not _missing("reductions", "cpu.scan.lanes", {*scans, nan, *lengths}, 400)
+    assert not _missing("reductions", "cpu.scan.lanes", {*scans, nan, *lengths}, 1200)
 
 
 @pytest.mark.sweep(0.25)
@@ -53,7 +53,7 @@ def test_scans_of_several_vectors_are_drawn():
 def test_tables_of_codes_are_drawn():
     storages = {rf"q = T\.alloc_shared\(.*\b{d}\b" for d in ("int4", "uint4")}
     groups = {rf"\) // ({n})\b" for n in ("64|96", "128|256", "65|66|99")}
-    assert not _missing("converted-operands", "table", {*storages, *groups}, 300)
+    assert not _missing("converted-operands", "table", {*storages, *groups}, 1200)
 
 
 @pytest.mark.sweep(0.25)

@@ -100,3 +100,24 @@ def test_all_threads_update_a_tile_beside_the_compilers_barriers() -> None:
     out = np.zeros((32, 64), "float32")
     kernel(a, out)
     np.testing.assert_array_equal(out, a.astype("float32").reshape(8, 32, 64).sum(0))
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "metal", "rocm:gfx942"])
+def test_blocks_wait_for_a_flag_in_a_loop(target):
+    """One thread reads it for the block, so all leave the loop at once."""
+
+    @T.prim_func
+    def main(A: T.Tensor((5, 32), "float32"), flag: T.Tensor((1,), "int32"), C: T.Tensor((3, 32), "float32")):
+        with T.Kernel(3, threads=64) as x:
+            while T.atomic_load(flag[0]) < x:
+                pass
+            tile_s = T.alloc_shared((32,), "float32")
+            for k in T.serial(x + 2):
+                T.copy(A[k, :], tile_s)
+                T.copy(tile_s, C[x, :])
+
+    kernel = tile.compile(main, target, runtime="emulator")
+    a = np.random.default_rng().standard_normal((5, 32)).astype(np.float32)
+    c = np.full((3, 32), np.nan, np.float32)
+    kernel(a, np.array([2], np.int32), c)
+    np.testing.assert_array_equal(c, a[1:4])

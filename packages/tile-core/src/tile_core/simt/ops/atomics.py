@@ -249,5 +249,8 @@ def once(call: SimtCall, value: BufferVar, make: Stmt, body: Stmt) -> tuple[Stmt
     scratch, allocate = nodes.alloc([1], dtype, "known", "shared")
     first = tirx.EQ(call.block.thread, nodes.int_const(0))
     publish = tirx.IfThenElse(first, nodes.seq([body, nodes.store(scratch, value[0], [0])]), None)
-    learn = nodes.store(value, scratch[0], [0])
-    return nodes.seq([allocate, make, calls.step(nodes.seq([start, publish])), calls.step(learn)]), value[0]
+    # A register that only uniform values are stored to: loops and branches by the result are then those of the block.
+    result, new = nodes.alloc([1], dtype, "result", "local")
+    learn = nodes.store(result, scratch[0], [0])
+    parts = [allocate, make, new, calls.step(nodes.seq([start, publish])), calls.step(learn)]
+    return nodes.seq(parts), result[0]
