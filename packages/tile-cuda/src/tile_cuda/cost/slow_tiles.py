@@ -118,7 +118,7 @@ def better(workload: Workload, matrices: list[tuple[int, int, int]], ctx: Contex
         rest = [replace(p, m=m, k=n, trips=trips) for p in others]
         made = replace(
             workload, products=(one, *rest), blocks=max(1, blocks), threads=threads, grid=grid,
-            shared_bytes=(m * depth + n * (depth + wide)) * bits // 8 if others else 0,
+            shared_bytes=(m * depth + n * (depth + wide)) * bits // 8 if others else 0, staged_bytes=0,
         )  # fmt: skip
         kernel = kernel_of(made, ctx, unit="wgmma")
         if not isinstance(kernel, Reject) and not kernel.illegal():
