@@ -17,7 +17,7 @@ import numpy as np
 
 from tile_core.abi.kernel_text import KernelText, LaunchFacts, ParamFact
 from tile_core.dtypes import DTYPES
-from tile_metal.emit.matrices import HELPERS, NAMES, TYPES, lanes_name, tensor_name
+from tile_metal.emit.matrices import HELPERS, NAMES, TYPES, lanes_name, poison_name, tensor_name
 from tile_metal.options import FAST_MATH
 from tile_metal.runtime.source import BODY, HEAD
 
@@ -84,11 +84,12 @@ def product_text(product: Product) -> KernelText:
     total, operand, *turned = product
     called = tensor_name(total, operand, (turned[0], turned[1]))
     entry = f"tile_probe_{called}"
-    asked, function = (next(h for h in HELPERS if h.name == n) for n in (lanes_name(called), called))
+    names = lanes_name(called), called, poison_name(called)
+    asked, function, poison = (next(h for h in HELPERS if h.name == n) for n in names)
     result, kind = TYPES[NAMES[total]], TYPES[NAMES[operand]]
     rows = [("a", kind, "read", 8), ("b", kind, "read", 16), ("c", result, "read", 16), ("out", result, "write", 16)]
     before = [*(f"#include <{h}>" for h in ("metal_stdlib", *function.headers)), "using namespace metal;", ""]
-    before += [*asked.text.splitlines(), "", *function.text.splitlines(), ""]
+    before += [line for helper in (asked, function, poison) for line in (*helper.text.splitlines(), "")]
     head = [f"[[kernel, max_total_threads_per_threadgroup({LANES})]] void {entry}("]
     for i, (name, element, access, _) in enumerate(rows):
         head.append(f"    device {'const ' if access == 'read' else ''}{element}* {name} [[buffer({i})]],")
@@ -99,7 +100,7 @@ def product_text(product: Product) -> KernelText:
         body.append(f"  {element} {name}_values[{count}];" if access == "read" else "")
         body.append(f"  for (int i = 0; i < {count}; ++i) {name}_values[i] = {name}[lane * {count} + i];")
     body = [line for line in body[:-2] if line]
-    body += [f"  {called}({asked.name}(lane), c_values, a_values, b_values);"]
+    body += [f"  {called}(c_values, a_values, b_values);", f"  {poison.name}({asked.name}(lane), c_values, 16);"]
     body += ["  for (int i = 0; i < 16; ++i) out[lane * 16 + i] = c_values[i];"]
     kinds = [operand, operand, total, total]
     params = tuple(ParamFact(r[0], "pointer", k, r[2]) for r, k in zip(rows, kinds, strict=True))  # type: ignore[arg-type]
