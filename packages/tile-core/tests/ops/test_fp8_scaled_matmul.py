@@ -75,9 +75,11 @@ def inputs(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.n
 
 @pytest.mark.parametrize("kind", ["tensor", "row", "block", "mixed"])
 @pytest.mark.parametrize("staged", [True, False])
-@pytest.mark.parametrize(("m", "n", "k"), [(16, 24, 64), (7, 9, 96), (1, 33, 128), (33, 1, 64), (5, 6, 224)])
+@pytest.mark.parametrize(
+    ("m", "n", "k"), [(16, 24, 64), (7, 9, 96), (1, 33, 128), (33, 1, 64), (5, 6, 224), (8, 8, 400)]
+)
 def test_scales(kind: str, staged: bool, m: int, n: int, k: int) -> None:
-    trans, block = m % 2 == 1, 32
+    trans, block = m % 2 == 1, 200 if k == 400 else 32
     per_block = (n, k // block) if trans else (k // block, n)
     shapes = {
         "tensor": ((1,), (1,)), "row": ((m,), (n,)), "block": ((m, k // block), per_block), "mixed": ((1,), per_block),

@@ -121,12 +121,17 @@ def test_products_of_4_bit_floats(sizes, target):
     np.testing.assert_array_equal(out["C"], wide[0] @ wide[1].T)
 
 
-@pytest.mark.parametrize("scales", [(1,), (64,), (64, 4)])
+SCALES = {
+    "tensor": lambda k: (1,), "rows": lambda k: (64,), "blocks": lambda k: (64, k // 64), "long": lambda k: (64, 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("scales", SCALES)
 def test_operands_in_device_memory_are_staged_in_parts(scales):
-    """Threadgroup memory does not depend on K."""
+    """Threadgroup memory does not depend on K, nor on the length of blocks."""
     sizes = []
-    for k in (256, 2048):
-        shape = (64, k // 64) if len(scales) == 2 else scales
+    for k in (512, 2048):
+        shape = SCALES[scales](k)
 
         @T.prim_func
         def scaled(

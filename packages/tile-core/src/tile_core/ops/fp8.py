@@ -31,6 +31,8 @@ SCALES = ("float32", "float16", "bfloat16", "float8_e8m0fnu")
 _OUTPUTS = ("float32", "float16", "bfloat16")
 #: Columns of A that are staged at a time when an operand is in global memory.
 _CHUNK = 64
+#: Columns of the longest blocks of scales that are staged whole.
+_WHOLE = 128
 #: Up to this many blocks of scales the loop over them is unrolled.
 _UNROLLED = 64
 
@@ -242,11 +244,14 @@ def _blocked_product(
     """Emit one product per block of K, each scaled before it is added."""
     m, n, k, block = sizes
     partial = allocate("alloc_fragment", (m, n), "float32", "local.fragment", "fragment")
-
-    tiles = _tiles(a, b, trans_b, block)
+    tiles = _tiles(a, b, trans_b, block) if block <= _WHOLE else None
 
     def step(at: Expr, start: Index, first: bool) -> None:
-        _staged_product(tiles, (a, b), start, block, partial, trans_b, True)
+        if tiles is None:
+            left, right = _columns(a, 1, start, block), _columns(b, 1 if trans_b else 0, start, block)
+            _product(left, right, partial, block, trans_b, clear=True)
+        else:
+            _staged_product(tiles, (a, b), start, block, partial, trans_b, True)
 
         def add(i: Var, j: Expr) -> Stmt:
             term = _scaled(partial.var[i, j], scales, (scales[0].at(i, at), scales[1].at(j, at)))
@@ -257,7 +262,7 @@ def _blocked_product(
     count = k // block
     if "global" in (a.scope, b.scope):
         fill(total, 0)
-        with _loop(count, "pipelined") as index:
+        with _loop(count, "serial" if tiles is None else "pipelined") as index:
             step(index.expr, index * block, False)
         return
     unrolled = min(count, _UNROLLED)
