@@ -389,7 +389,8 @@ def _layouts(plan: KernelPlan, ctx: Context) -> KernelPlan:
     """Make shared buffers one-dimensional."""
     placement, banks = plan.placement.placement, ctx.capabilities.shared_banks
     if banks:
-        spread = spread_over_banks(plan.body, plan.block, placement.layouts, banks)
+        rings = {str(buffer.name) for buffer in plan.pipeline.versions}
+        spread = spread_over_banks(plan.body, plan.block, placement.layouts, banks, rings)
         placement = replace(placement, layouts={**placement.layouts, **spread})
     body = apply_shared_layouts(plan.body, placement.layouts, plan.block)
     return plan.replace(body=body, placement=replace(plan.placement, placement=placement))

@@ -30,7 +30,8 @@ def transposed(rows, columns, dtype, threads=64, view=False):
 def found(program, banks=32):
     """Return the layouts by the name of their buffer."""
     plan = planned(program, last="vectorize")
-    layouts = spread_over_banks(plan.body, plan.block, plan.placement.placement.layouts, banks)
+    rings = {str(b.name) for b in plan.pipeline.versions}
+    layouts = spread_over_banks(plan.body, plan.block, plan.placement.placement.layouts, banks, rings)
     return {str(b.name): layout for b, layout in layouts.items()}
 
 
@@ -86,7 +87,7 @@ def test_no_target_without_banks():
         Capabilities(shared_banks=24)
 
 
-@pytest.mark.parametrize("rows", [32, 33, 34, 63])
+@pytest.mark.parametrize("rows", [32, 33, 48, 63])
 def test_slots_keep_their_elements(rows):
     """A line of 128 bytes of two rows must not belong to two slots."""
 
@@ -104,8 +105,32 @@ def test_slots_keep_their_elements(rows):
             T.copy(y, Y)
 
     layout = found(main).get("x_stages")
-    assert (layout is None) == (rows == 63)  # no swizzle keeps slots of 63 rows
+    assert (layout is None) == (rows % 16 != 0)  # no other slot is whole lines of a swizzle
     if layout is None:
         return
     at = np.array([[layout(slot, *i) for i in np.ndindex(rows, 64)] for slot in range(2)]).reshape(2, -1)
     assert at[0].max() < rows * 64 <= at[1].min()
+
+
+@pytest.mark.parametrize(("rows", "slots"), [(32, 2), (35, 2), (9, 4), (48, 4)])
+def test_slots_of_lines_keep_their_elements(rows, slots):
+    """A tile of one dimension has slots, too: half a line of 128 bytes must not belong to the next."""
+
+    @T.prim_func
+    def main(X: T.Tensor((7, rows * 16), "int32"), Y: T.Tensor((rows,), "float32")):
+        with T.Kernel(1, threads=64):
+            x = T.alloc_shared((rows * 16,), "int32")
+            y = T.alloc_fragment((rows,), "float32")
+            T.clear(y)
+            for o in T.Pipelined(7, num_stages=slots):
+                T.copy(X[o, :], x)
+                for i in T.Parallel(rows):
+                    for j in T.serial(16):
+                        y[i] += T.cast(x[i * 16 + j], "float32")
+            T.copy(y, Y)
+
+    layout = found(main).get("x_stages")
+    assert (layout is None) == (rows % 16 != 0)
+    if layout is not None:
+        at = np.array([[layout(slot, i) for i in range(rows * 16)] for slot in range(slots)])
+        assert at[0].max() < rows * 16 <= at[1].min()

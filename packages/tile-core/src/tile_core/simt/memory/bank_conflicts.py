@@ -7,7 +7,7 @@ keep every vector access contiguous. A tile gets a swizzle only if that saves a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -41,7 +41,7 @@ _LANES = 96  # threads that are looked at
 
 
 def spread_over_banks(
-    body: Stmt, block: Block, layouts: Mapping[BufferVar, LayoutMap], banks: int
+    body: Stmt, block: Block, layouts: Mapping[BufferVar, LayoutMap], banks: int, rings: Collection[str] = ()
 ) -> dict[BufferVar, LayoutMap]:
     """Return layouts of shared buffers that have none, where one makes their accesses cheaper.
 
@@ -55,15 +55,17 @@ def spread_over_banks(
         Layouts that are decided.
     banks
         Banks of four bytes of shared memory.
+    rings
+        Names of the buffers with one slot for each stage of a pipelined loop.
     """
-    found = _Candidates(body, layouts)
+    found = _Candidates(body, layouts, rings)
     if not found.buffers:
         return {}
     counted = {b: _Counted() for b in found.buffers}
     values = _Values(block.thread, min(block.count, _LANES))
     for point in Flow(body).points:
         _count(point, values, counted)
-    chosen = {b: _best(b, c.accesses, banks) for b, c in counted.items()}
+    chosen = {b: _best(b, found.slots(b), c.accesses, banks) for b, c in counted.items()}
     return {b: layout for b, layout in chosen.items() if layout is not None}
 
 
@@ -86,9 +88,10 @@ class _Counted:
 class _Candidates:
     """The shared buffers with a free layout: only plain accesses, and no views."""
 
-    def __init__(self, body: Stmt, layouts: Mapping[BufferVar, LayoutMap]) -> None:
+    def __init__(self, body: Stmt, layouts: Mapping[BufferVar, LayoutMap], rings: Collection[str]) -> None:
+        self.rings = rings
         allocated = [a.buffer for a in collect(body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "shared"]
-        allocated = [b for b in allocated if b not in layouts and _fits(b)]
+        allocated = [b for b in allocated if b not in layouts and _fits(b, self.slots(b))]
         used: set[Any] = set()
         if allocated:
             used = {base_of(v) for v in collect(body, tirx.DeclBuffer)}
@@ -96,6 +99,12 @@ class _Candidates:
                 used |= distinct(x.source for x in loads_of(call))
                 used |= distinct(v for a in structural.items(call.args) for v in collect(a, tirx.Var))
         self.buffers = [b for b in allocated if b not in used]
+
+    def slots(self, buffer: BufferVar) -> int:
+        """Return the number of tiles in a buffer, of a pipelined loop or the user's."""
+        shape = nodes.shape_of(buffer)
+        several = len(shape) > 2 or str(buffer.name) in self.rings
+        return shape[0] if several and isinstance(shape[0], int) else 1
 
 
 def _is_other(call: Expr) -> bool:
@@ -110,23 +119,23 @@ def _chunk(call: Expr) -> int:
     return int(nodes.as_int(call.attrs.get(attributes.CHUNK, 0))) if nodes.is_tile_call(call, "address") else 0
 
 
-def _fits(buffer: BufferVar) -> bool:
+def _fits(buffer: BufferVar, slots: int) -> bool:
     bits = DTYPES[nodes.element_type(buffer)].bits
     shape = nodes.shape_of(buffer)
     constant = len(shape) > 1 and all(isinstance(n, int) for n in shape)
-    return constant and bits % 8 == 0 and bits // 8 <= _CHUNK and _swizzle(shape, bits, _BITS) is not None
+    return constant and bits % 8 == 0 and bits // 8 <= _CHUNK and _swizzle(shape, slots, bits, _BITS) is not None
 
 
-def _swizzle(shape: Sequence[int], bits: int, shift: int) -> Swizzle | None:
+def _swizzle(shape: Sequence[int], slots: int, bits: int, shift: int) -> Swizzle | None:
     """Return an XOR swizzle of chunks, if it permutes the elements of a tile.
 
     Each chunk number is combined with the bits at a fixed distance above it. The slots of a pipelined tile must keep
-    their elements: copies to one slot are in flight while another is read, and barriers are proved for their bytes.
+    their elements, and an address its slot: copies to one are in flight while another is read.
     """
     per = _CHUNK * 8 // bits
     found = Swizzle(_BITS, per.bit_length() - 1, shift)
-    size, slots = prod(shape), shape[0] if len(shape) > 2 else 1
-    keeps = all(found.keeps_window(size // slots * count) for count in range(1, slots + 1))
+    size = prod(shape)
+    keeps = found.keeps_window(size) if slots == 1 else size // slots % found.period == 0
     return found if keeps and found.period <= 2 * size else None
 
 
@@ -210,13 +219,13 @@ def _size(buffer: BufferVar) -> int:
     return DTYPES[nodes.element_type(buffer)].bits // 8
 
 
-def _best(buffer: BufferVar, accesses: Sequence[_Access], banks: int) -> LayoutMap | None:
+def _best(buffer: BufferVar, slots: int, accesses: Sequence[_Access], banks: int) -> LayoutMap | None:
     """Return the cheapest layout if it is better than the row-major one by far."""
     size, shape = _size(buffer), nodes.shape_of(buffer)
     plain = _cost(accesses, None, size, banks)
     least, best = _KEPT * plain, None
     for shift in range(_BITS, prod(shape).bit_length()):
-        swizzle = _swizzle(shape, 8 * size, shift)
+        swizzle = _swizzle(shape, slots, 8 * size, shift)
         cost = None if swizzle is None else _cost(accesses, swizzle, size, banks)
         if cost is not None and cost < least:
             least, best = cost, swizzle
