@@ -182,7 +182,7 @@ def _crossed(bx):
         (_branch, "blocks of a cluster may reach it a different number of times"),
         (_trips, "blocks of a cluster may reach it a different number of times"),
         (_role, "only the threads of a role reach it"),
-        (_threads, "threads of a block may diverge"),
+        (_threads, "only the threads of a role reach it"),
         (_parallel, "the iterations around it are unordered"),
         (_open, "cluster_arrive has no T.cluster_wait"),
         (_twice, "cluster_arrive has no T.cluster_wait"),

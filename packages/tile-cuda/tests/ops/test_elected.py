@@ -56,8 +56,8 @@ def result_of(program, out, *inputs):
     ("threads", "condition"),
     [
         (1, None), (16, "tid == 0"), (31, "tid == 0"), (32, "elect_sync() != 0u"),
-        (33, "tid < 32 && elect_sync() != 0u"), (64, "warp == 0 && elect_sync() != 0u"),
-        (48, "tid < 32 && elect_sync() != 0u"),
+        (33, "(tid >> 5) == 0 && elect_sync() != 0u"), (64, "warp == 0 && elect_sync() != 0u"),
+        (48, "(tid >> 5) == 0 && elect_sync() != 0u"),
         (128, "warp == 0 && elect_sync() != 0u"),
     ],
 )  # fmt: skip
