@@ -11,6 +11,7 @@ from tile_core.ir.attributes import COMPLETES, IN_FLIGHT, PING_PONG, VARIANT
 from tile_core.ir.visit import collect
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View, is_op
+from tile_core.passes.lower_ops import requires_order
 from tile_core.passes.spine import Pass, Spine
 from tile_core.simt.kernel_plan import KernelPlan
 from tile_core.simt.pipelining.async_products import accumulator_of, products_of
@@ -95,7 +96,7 @@ def is_async(call: OpCall, ctx: Context, threads: int) -> bool:
             and _stays(SimtCall.on(call, threads), ctx)
         )
     variant = next((v for v in (WarpgroupGemm(), WarpgroupGemmSp()) if v.op == call.name), None)
-    if variant is None or not ctx.capabilities.fact(WGMMA) or call.attrs.get(VARIANT) not in (None, variant.name):
+    if variant is None or not _has_wgmma(call, ctx) or call.attrs.get(VARIANT) not in (None, variant.name):
         return False
     return isinstance(variant.accepts(SimtCall.on(call, threads), ctx), Accept)
 
@@ -107,8 +108,13 @@ def may_be_async(call: OpCall, ctx: Context, threads: int) -> bool:
         return False  # tensor memory has one copy of A
     if is_async(call, ctx, threads):
         return True
-    alone = call.name == "gemm" and ctx.capabilities.fact(WGMMA) and call.attrs.get(VARIANT) is None
+    alone = call.name == "gemm" and _has_wgmma(call, ctx) and call.attrs.get(VARIANT) is None
     return bool(alone) and isinstance(ExchangedGemm().accepts(SimtCall.on(call, threads), ctx), Accept)
+
+
+def _has_wgmma(call: OpCall, ctx: Context) -> bool:
+    """Whether the target and the level of numerics permit warpgroups to compute a product."""
+    return bool(ctx.capabilities.fact(WGMMA)) and not requires_order(call, ctx)
 
 
 def reads_directly(operand: Operand, threads: int, ctx: Context, aligned: Aligned) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _NONE: Mapping[str, str] = {}
-_ORDER = 'it does not add floats in ascending order, as numerics="strict" requires'
+OUT_OF_ORDER = 'it does not add floats in ascending order, as numerics="strict" requires'
 
 
 class Rejection(NamedTuple):
@@ -103,7 +103,7 @@ def select(
     """
     mine = sorted((v for v in variants if v.op == call.name), key=lambda v: -v.priority)
     if in_order:
-        withdrawn = {v.name: _ORDER for v in mine if not v.in_order} | dict(withdrawn)
+        withdrawn = {v.name: OUT_OF_ORDER for v in mine if not v.in_order} | dict(withdrawn)
     if forced is not None:
         return _take(call, mine, ctx, forced, withdrawn)
     if not mine:

@@ -16,8 +16,10 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import attributes, calls, nodes
 from tile_core.ir.calls import address, execute, move
 from tile_core.layout import LayoutMap
+from tile_core.lowering.dispatch import OUT_OF_ORDER
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View, completion
+from tile_core.passes.lower_ops import requires_order
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.ops.products.lowering import RegisterProduct
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality
@@ -89,7 +91,7 @@ class TensorVariant(MatrixVariant):
     def fits(self, call: SimtCall, ctx: Context) -> Accept | Reject:
         """Accept a product if requested or enabled, before columns are assigned."""
         if not requests_tensor_memory(call, ctx):
-            return Reject('the option tcgen05 is "never"')
+            return Reject(OUT_OF_ORDER if requires_order(call, ctx) else 'the option tcgen05 is "never"')
         answer = super().accepts(call, ctx)
         if isinstance(answer, Reject):
             return answer
@@ -149,6 +151,8 @@ class TensorGemm(TensorVariant):
 def requests_tensor_memory(call: OpCall, ctx: Context) -> bool:
     """Whether a product requests its accumulator in tensor memory, if that is legal."""
     forced = call.attrs.get(attributes.VARIANT)
+    if requires_order(call, ctx):
+        return False
     return str(forced) == FORCED.get(call.name) or (forced is None and bool(ctx.options.tcgen05 == "always"))
 
 

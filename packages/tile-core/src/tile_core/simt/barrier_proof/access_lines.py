@@ -61,20 +61,22 @@ class AccessLines:
             return [x for a in given if a.access == "w" for x in self.slot("fill", a.buffer, a.index, Level.SOFT)]
         written = [a for a in given if "w" in a.access and not a.is_async]
         lines = [x for a in written for x in self.plain("write", a.buffer, [a.index])]
-        return [*lines, *self.accesses(s, [a.buffer for a in given if a.access == "w"])]
+        return [*lines, *self.accesses(s, [a.buffer for a in given if a.access == "w"], "touch")]
 
-    def accesses(self, s: Stmt, written: Sequence[BufferVar] = ()) -> list[EmittedLine]:
+    def accesses(self, s: Stmt, written: Sequence[BufferVar] = (), method: str = "read") -> list[EmittedLine]:
         """Translate the threads' own accesses in a statement.
 
         Parameters
         ----------
         written
             Buffers that it only writes, though their addresses are loads.
+        method
+            ``"touch"`` for an instruction of a whole warp.
         """
         if not self.uses.shared and not self.uses.accumulators:
             return []
         loads = [x for x in loads_of(s) if not any(x.source.same_as(b) for b in written)]
-        lines = [x for load in loads for x in self.plain("touch", load.source, load.indices)]
+        lines = [x for load in loads for x in self.plain(method, load.source, load.indices)]
         if type(s) is tirx.BufferStore:
             lines += self.plain("write", s.buffer, s.indices)
         return list({x.text: x for x in lines}.values())
@@ -101,7 +103,7 @@ class AccessLines:
         try:
             at = self.of_slot(index) if key in self.uses.rings and level == Level.SOFT else self.value(index)
         except Untranslated:
-            if method in ("touch", "write") and key not in self.uses.rings:
+            if method in ("touch", "read", "write") and key not in self.uses.rings:
                 return []
             raise
         text = f"x.{method}({str(buffer.name)!r}, {at.text} // {size}, {size}{more})"

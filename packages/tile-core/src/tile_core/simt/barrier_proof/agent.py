@@ -30,14 +30,17 @@ class Agent:
         self.meets = False
         #: Registers of products that the agent has accessed since the last fence of registers; ``None`` before it.
         self.dirty: set[str] | None = None
+        #: The time before the first access by threads since all threads of a warp have met; ``None`` without any.
+        self.apart: int | None = None
+        self.partial = False
 
     def lanes(self, split: int) -> Iterator[int]:
         """Yield a thread for each group of lanes that behave equally."""
         whole = self.weight
         for thread, count in self.state.classes.lanes[split][self.kind]:
-            self.weight = count
+            self.weight, self.partial = count, count < whole
             yield thread
-        self.weight = whole
+        self.weight, self.partial = whole, False
 
     def threads(self, split: int) -> list[int]:
         """Return a thread for each group of lanes that behave equally."""
@@ -116,10 +119,20 @@ class Agent:
         return True
 
     def arrive(self, barrier: int, index: int, rank: int | None = None) -> None:
-        """Arrive once for each thread."""
-        self.state.phases.arrive([self.number], self.ready(self.object("arrive at", barrier, index, rank)), self.weight)
+        """Arrive once for each thread; some lanes of a warp signal none of its accesses since all have met."""
+        obj, clock = self.ready(self.object("arrive at", barrier, index, rank)), self.state.phases.clocks[self.number]
+        known = clock[self.number]
+        if self.partial and self.apart is not None:
+            clock[self.number] = self.apart - 1  # the arrival itself is an event
+        self.state.phases.arrive([self.number], obj, self.weight)
+        clock[self.number] = max(clock[self.number], known + 1)
         if rank not in (None, self.rank):
             self.state.sent[rank, self.number] = self.state.phases.clocks[self.number][self.number]
+
+    def converge(self) -> None:
+        """Let the threads of each warp wait for each other."""
+        self.state.steps += 1
+        self.apart = None
 
     def expect(self, barrier: int, index: int, size: int) -> None:
         """Arrive with expected bytes."""
@@ -167,6 +180,7 @@ class Agent:
         if self.joined is not None:
             done = not self.joined
             self.joined = None if done else self.joined
+            self.apart = None if done else self.apart
             return done
         self.at = f"wait at barrier {number} of {threads} threads"
         state.steps += 1
@@ -207,6 +221,7 @@ class Agent:
         self.meets = False
         self.state.phases.learn(self.number, known)
         self.state.joined[self.number] = self.state.phases.clocks[self.number][self.number]
+        self.apart = None
         return True
 
     # Groups and accesses
@@ -278,6 +293,7 @@ class Agent:
         state, where = self.state, ((slot * size, size),)
         name = state.named(buffer, self.rank)
         self.at = f"{step} {buffer}"
+        self.apart = self.clock() if self.apart is None else self.apart
         state.enter(self.number, self.rank, buffer)
         state.free(self.rank, buffer, where, buffer)
         if buffer in state.copied:
@@ -306,6 +322,15 @@ class Agent:
         self.state.steps += 1
         self.at = f"access {buffer}"
         self.state.enter(self.number, self.rank, buffer)
+
+    def read(self, buffer: str, slot: int, size: int) -> None:
+        """Read a slot by each thread for itself, not by an instruction of the whole warp."""
+        self.apart = self.clock() if self.apart is None else self.apart
+        self.touch(buffer, slot, size)
+
+    def clock(self) -> int:
+        """Return the time of the agent's latest event."""
+        return self.state.phases.clocks[self.number][self.number]
 
     def touch(self, buffer: str, slot: int, size: int) -> None:
         """Access a slot by the threads themselves."""

@@ -1,7 +1,7 @@
 """One ordered execution of a translated kernel by its warps, with the checks of ``analysis/phases``.
 
 Warps that behave equally are one *agent*; a role of several warps has at least two, because only barriers order these.
-Threads of a warp are assumed to stay together.
+Threads of a warp stay together, but an arrival of some of them releases no slot that others read for themselves.
 """
 
 from __future__ import annotations

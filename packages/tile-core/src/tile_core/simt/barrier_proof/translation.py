@@ -360,6 +360,8 @@ class Translation:
             return [EmittedLine(f"x.commit({calls.UNTIL_GROUP!r})", level=Level.WAITS)]
         if name == "tile.async_wait":
             return [EmittedLine(f"x.settle({calls.UNTIL_GROUP!r}, {int(nodes.as_int(args[0]))})", level=Level.WAITS)]
+        if name == "tile.sync_warp":
+            return [EmittedLine("x.converge()", level=Level.SOFT)]
         if name == "tile.cluster_arrive":
             relaxed = attributes.RELAXED in call.attrs
             return [EmittedLine(f"x.cluster_arrive({relaxed})", level=Level.WAITS)]
@@ -375,7 +377,7 @@ class Translation:
             to, source = args
             return [
                 *self.memory.plain("write", to.source, to.indices),
-                *self.memory.plain("touch", source.source, source.indices),
+                *self.memory.plain("read", source.source, source.indices),
             ]
         if name == "tile.instruction":
             return self.instruction(s, call, args)
