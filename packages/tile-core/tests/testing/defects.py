@@ -413,3 +413,11 @@ def groups_read_their_first_iteration(patch: Any) -> None:
         return None if found is None else replace(found, grouped=False)
 
     patch.setattr(load_prefetch._LoadsOfLoop, "widened", changed)
+
+
+def rows_outside_are_gathered(patch: Any) -> None:
+    """CUDA: a prefetched gather takes the first row where a number is negative."""
+    from tile_core.ops.gather import row_number
+    from tile_cuda.ops import copy_async
+
+    patch.setattr(copy_async, "row_number", lambda rows, i: tirx.max(row_number(rows, i), tirx.IntImm("int64", 0)))

@@ -109,6 +109,7 @@ FINDS = {
         "cuda:sm_80",
         Chunk("programs", 0, 10, "converted-operands"),
     ),
+    "rows that do not exist": ("rows_outside_are_gathered", "cuda:sm_80", Chunk("programs", 0, 10, "gathered-loops")),
     "scales of blocks of products": ("blocks_have_the_first_scale", "cpu", Chunk("programs", 0, 10, "scaled-products")),
 }
 

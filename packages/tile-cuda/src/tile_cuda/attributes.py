@@ -10,9 +10,9 @@ _MOVES = "copy gather scatter atomic_tile"
 _PRODUCTS = "gemm gemm_sp gemm_scaled"
 
 # Copies.
-#: Of an asynchronous copy: bytes of a chunk that the alignment of addresses in global memory allows.
-#: Of an asynchronous copy: rows of the source end at the end of a chunk.
-ASYNC_BYTES, ASYNC_WHOLE = several("async_bytes async_whole", INT, "copy", until="selected")
+#: Of an asynchronous copy or gather: bytes of a chunk that the alignment of addresses in global memory allows.
+#: Of an asynchronous copy or gather: rows of the source end at the end of a chunk.
+ASYNC_BYTES, ASYNC_WHOLE = several("async_bytes async_whole", INT, "copy gather", until="selected")
 #: Of a copy that is one of bytes: how many.
 #: Of a copy: bytes of a row over which chunks are permuted.
 #: Of a copy or an update whose tile is one that the first index of its buffer names: how many there are.

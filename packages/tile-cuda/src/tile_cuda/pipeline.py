@@ -42,6 +42,7 @@ from tile_cuda.grid.persistent import choose_persistent, may_persist
 from tile_cuda.grid.rasterization import begin_longest, choose_order
 from tile_cuda.ops.contiguous import can_copy_bytes
 from tile_cuda.ops.copy_async import can_copy as can_copy_chunks
+from tile_cuda.ops.copy_async import can_gather
 from tile_cuda.ops.copy_bulk import Blocks, can_copy_bulk
 from tile_cuda.ops.gemm_exchanged import ExchangedGemm
 from tile_cuda.ops.gemm_sp_wgmma import WarpgroupGemmSp
@@ -227,8 +228,8 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     """Return the passes for a target."""
     conversions = FP8 if target.capabilities.fact(FP8_MMA) else PLAIN
     hooks = SimtHooks(
-        can_copy=can_copy, is_async=may_be_async, can_overlap=can_overlap, share=choose_persistent,
-        cluster=choose_cluster, reads_directly=reads_directly,
+        can_copy=can_copy, can_gather=can_gather, is_async=may_be_async, can_overlap=can_overlap,
+        share=choose_persistent, cluster=choose_cluster, reads_directly=reads_directly,
     )  # fmt: skip
     passes = simt_spine(spine, hooks)
     why = "before the pipeline, whose loops have the instructions of products and take the memory that tiles leave"

@@ -100,6 +100,8 @@ class SimtHooks:
         on its buffer. The call's attribute ``ASKED_LAYOUT`` is the layout that the user requested. By default all
         copies can be prefetched and are synchronous: an iteration begins its loads before it computes, and needs one
         barrier, not two.
+    can_gather
+        The same for a gather of rows, whose operands are the source, the tile and the row numbers. By default none can.
     reads_directly
         Whether a product of a block of ``n`` threads reads an ``Operand`` of ``pipelining/operands.py`` as fast from
         global memory, given the assumptions of a launch: a pipelined loop then does not copy it. False by default.
@@ -118,6 +120,7 @@ class SimtHooks:
     """
 
     can_copy: Callable[[Any, Context, Aligned], Accept | Reject] = lambda call, ctx, aligned: _IMMEDIATE
+    can_gather: Callable[[Any, Context, Aligned], Accept | Reject | bool] = lambda call, ctx, aligned: False
     reads_directly: Callable[[Operand, int, Context, Aligned], bool] | None = None
     is_async: Callable[[Any, Context, int], bool] = lambda call, ctx, threads: False
     can_overlap: Callable[[Any, Context], Accept | Reject] = lambda candidates, ctx: Accept()
@@ -181,12 +184,12 @@ def _pipeline(hooks: SimtHooks) -> Callable[[KernelPlan, Context], KernelPlan]:
     def run(plan: KernelPlan, ctx: Context) -> KernelPlan:
         aligned, annotated = plan.aligned, frozenset(map(str, plan.program.layouts))
 
-        def can_copy(call: OpCall) -> Accept | Reject:
+        def can_copy(call: OpCall) -> Accept | Reject | bool:
             if call.args[0].name in annotated:
                 return Reject("the layout of its source is annotated")
             asked = plan.program.layouts.get(call.args[1].name)
             given = call if asked is None else replace(call, attrs={**call.attrs, ASKED_LAYOUT: asked})
-            return hooks.can_copy(given, ctx, aligned)
+            return (hooks.can_gather if call.name == "gather" else hooks.can_copy)(given, ctx, aligned)
 
         safe_values = plan.program.attrs.get(SAFE_VALUES)
         threads = plan.block.count

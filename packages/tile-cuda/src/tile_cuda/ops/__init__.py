@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tile_core.simt.ops.common import thread_variants
 from tile_cuda.ops.atomics import PtxAtomics
 from tile_cuda.ops.boxes import BULK
-from tile_cuda.ops.copy_async import AsyncCopy
+from tile_cuda.ops.copy_async import AsyncCopy, AsyncGather
 from tile_cuda.ops.copy_bulk import BulkCopy
 from tile_cuda.ops.copy_lanes import LaneCopy
 from tile_cuda.ops.copy_matrix import MatrixCopy
@@ -49,4 +49,12 @@ def variants(target: Target) -> tuple[Variant, ...]:
     if target.capabilities.fact(TCGEN05):
         groups += (*TENSOR_PRODUCTS, TensorWait(), PinAccumulator(), ReadAccumulator(), WriteAccumulator())
     groups += (MmaGemmScaled(),) if target.capabilities.fact(BLOCK_SCALED_MMA) else ()
-    return (*groups, MmaGemm(fp8), MmaGemmSp(fp8), AsyncCopy(), *bulk, *thread_variants("cuda", PtxAtomics()))
+    return (
+        *groups,
+        MmaGemm(fp8),
+        MmaGemmSp(fp8),
+        AsyncCopy(),
+        AsyncGather(),
+        *bulk,
+        *thread_variants("cuda", PtxAtomics()),
+    )

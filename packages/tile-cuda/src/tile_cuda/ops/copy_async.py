@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import gcd, prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Stmt
@@ -20,11 +20,14 @@ from tile_core.ir.visit import loads_of
 from tile_core.lowering.legality import Legality
 from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View
+from tile_core.ops.gather import row_number
 from tile_core.records import dataclass
 from tile_core.simt.memory import contiguity
 from tile_core.simt.memory.alignment import WIDEST, Aligned, contiguous_width, factor, strides_of
+from tile_core.simt.ops.gather_scatter import height_of, row_index
 from tile_core.simt.variant import SimtCall, SimtVariant
 from tile_cuda.attributes import ASYNC_BYTES, ASYNC_WHOLE, REASON
+from tile_cuda.target import GATHER4
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -70,6 +73,23 @@ def can_copy(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reject:
     return Accept(facts={ASYNC_BYTES: found, ASYNC_WHOLE: int(factor(columns, aligned.divisors) * size % found == 0)})
 
 
+def can_gather(call: OpCall, ctx: Context, aligned: Aligned) -> Accept | Reject:
+    """Decide like `can_copy` whether a gather can use cp.async.
+
+    Its operands are the source, the tile and the row numbers.
+    """
+    src, dst, rows = call.args
+    if attributes.MULTICAST in call.attrs:
+        return Reject("only boxes reach other blocks")
+    if rows.scope not in ("shared", "global"):
+        return Reject(f"its row numbers, {rows.name}, are in registers")
+    if ctx.options.tma == "always" and ctx.capabilities.fact(GATHER4):
+        return Reject('the option tma is "always"')
+    # Each row begins where its number says, so one row alone is aligned like any other.
+    tile = View(src.buffer, src.mins, (max(2, rows.shape[0]), *src.extents[1:]))
+    return can_copy(replace(call, args=(tile, dst)), ctx, aligned)
+
+
 class AsyncCopy(SimtVariant):
     """A copy that the pipeliner, or the program, made asynchronous."""
 
@@ -92,20 +112,26 @@ class AsyncCopy(SimtVariant):
 
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return the chunks of a thread."""
-        call, before = _settled(call)
-        src, dst = call.args
-        size = DTYPES[src.dtype].bits // 8
-        shared = _shared_elements(dst, call.placement.layouts.get(dst.buffer), int(call.attrs[ASYNC_BYTES]) // size)
-        while shared > 1 and _row(src, dst) % shared:
-            shared //= 2
-        if shared * size < 4:
-            return calls.step(nodes.seq([*before, _by_elements(call)]), call.span)
-        tile = _ChunkedTile(call, shared, size)
-        body = tile.chunks(guarded=False)
-        outside = contiguity.conditions(src, call.ranges)
+        tile = _ChunkedTile.of(call)
+        body = tile.chunks(guarded=tile.rows is not None)
+        outside = contiguity.conditions(tile.src, call.ranges) if tile.rows is None and tile.width >= _SIZES[-1] else []
         if outside:
             body = tirx.IfThenElse(tirx.all(*outside), body, tile.chunks(guarded=True), call.span)
-        return calls.step(nodes.seq([*before, body]), call.span)
+        return calls.step(nodes.seq([*tile.before, body]), call.span)
+
+
+class AsyncGather(AsyncCopy):
+    """A gather that the pipeliner made asynchronous.
+
+    Rows outside of the source are filled with zeros.
+    """
+
+    name = "cuda.gather.cp_async"
+    op = "gather"
+    legality = Legality(
+        operands=("src", "rows", "dst"),
+        scopes={"src": ("global",), "rows": ("shared", "global"), "dst": ("shared",)},
+    )
 
 
 @dataclass(frozen=True)
@@ -115,72 +141,116 @@ class _ChunkedTile:
     Attributes
     ----------
     call
-        The copy.
+        The copy or gather.
+    src, dst, rows
+        Its operands; ``rows`` is ``None`` for a copy.
     elements
-        Of a chunk.
-    size
-        Bytes of an element.
+        Of a chunk: 1 where a layout separates elements below 4 bytes, which then go through registers.
+    before
+        Bindings for the corner of the source.
     """
 
     call: SimtCall
+    src: View
+    dst: View
+    rows: View | None
     elements: int
-    size: int
+    before: tuple[Stmt, ...]
+
+    @classmethod
+    def of(cls, call: SimtCall) -> _ChunkedTile:
+        """Return the chunks of an asynchronous call."""
+        given, *rows, dst = call.args
+        src, before = _settled(given, call.span)
+        size = DTYPES[src.dtype].bits // 8
+        elements = _shared_elements(dst, call.placement.layouts.get(dst.buffer), int(call.attrs[ASYNC_BYTES]) // size)
+        while elements > 1 and _row(src, dst) % elements:
+            elements //= 2
+        elements = elements if elements * size >= _SIZES[-1] else 1
+        return cls(call, src, dst, rows[0] if rows else None, elements, tuple(before))
+
+    @property
+    def bounded(self) -> View:
+        """The source, with more rows than any buffer where their number is unknown."""
+        rows, *columns = self.src.extents
+        return View(self.src.buffer, self.src.mins, (rows if isinstance(rows, int) else 2**31, *columns))
+
+    @property
+    def width(self) -> int:
+        """Bytes of a chunk."""
+        return self.elements * DTYPES[self.src.dtype].bits // 8
 
     def chunks(self, guarded: bool) -> Stmt:
         """Return the copies of a thread, with or without bounds checks on the source."""
-        src, dst = self.call.args
-        counts = (*src.shape[:-1], src.shape[-1] // self.elements)
+        shape = self.dst.shape
+        counts = (*shape[:-1], shape[-1] // self.elements)
 
         def copy(at: Sequence[Expr]) -> Stmt:
             last = at[-1] * self.elements if self.elements > 1 else at[-1]
             indices = [*at[:-1], last]
-            return self.instruction(src.spread(indices), dst.spread(indices), guarded)
+            named, source, exists = self.source(indices)
+            to = self.dst.spread(indices)
+            if self.width < _SIZES[-1]:
+                return nodes.seq([*named, self.element(source, to, exists)])
+            return nodes.seq([*named, self.instruction(source, to, guarded, exists)])
 
         return dealt(self.call, counts, copy)
 
-    def instruction(self, source: list[Expr], to: list[Expr], guarded: bool) -> Stmt:
+    def source(self, at: list[Expr]) -> tuple[list[Stmt], list[Expr], list[Expr]]:
+        """Return bindings, the source's index for one in the tile, and conditions on its row."""
+        if self.rows is None:
+            return [], self.src.spread(at), []
+        row, columns = nodes.fresh("row", "int64"), sum(e != 1 for e in self.src.extents[1:])
+        i = at[0] if len(at) > columns else nodes.int_const(0)
+        index = row_index(self.src, row, at[len(at) - columns :])
+        return [tirx.Bind(row, row_number(self.rows, i))], index, [row >= 0, row < height_of(self.src)]
+
+    def instruction(self, source: list[Expr], to: list[Expr], guarded: bool, exists: list[Expr]) -> Stmt:
         """Return the copy of one chunk."""
-        src, dst = self.call.args
-        width = self.elements * self.size
-        name = f"cp_async_{'cg' if width == WIDEST else 'ca'}_shared_global_{width}"
+        name = f"cp_async_{'cg' if self.width == WIDEST else 'ca'}_shared_global_{self.width}"
         ranges = self.call.ranges
         source = [ranges.simplify(nodes.int_const(0) + i) for i in source]
         to = [ranges.simplify(nodes.int_const(0) + i) for i in to]
         until = calls.UNTIL_GROUP if str(self.call.attrs[attributes.ASYNC]) == EXPLICIT else ""
-        shared = calls.address(dst.buffer, to, "w", until=until, chunk=width)
-        operands = [shared, calls.address(src.buffer, source, "r")]
-        valid = self.valid(source) if guarded else None
+        shared = calls.address(self.dst.buffer, to, "w", until=until, chunk=self.width)
+        operands = [shared, calls.address(self.src.buffer, source, "r")]
+        valid = self.valid(source, exists) if guarded else None
         if valid is None:
             return calls.execute(name, operands, self.call.span)
         return calls.execute(f"{name}_zfill", [*operands, valid], self.call.span)
 
-    def valid(self, at: list[Expr]) -> Expr:
+    def valid(self, at: list[Expr], exists: list[Expr]) -> Expr:
         """Return how many bytes of a chunk lie in the source; ``None`` if all do."""
-        src = self.call.args[0]
-        width = self.elements * self.size
-        conditions = contiguity.inside(src, at, self.call.ranges)
+        conditions = exists + contiguity.inside(self.bounded, at, self.call.ranges)
         if not conditions:
             return None
-        valid: Expr = nodes.int_const(width)
+        valid: Expr = nodes.int_const(self.width)
         if self.elements > 1 and not int(self.call.attrs[ASYNC_WHOLE]):
             # Chunks begin at multiples of their size, so none begins before the row and ends in it.
-            columns, start = nodes.int_const(0) + src.buffer.shape[-1], nodes.cast(at[-1], "int64")
+            columns, start = nodes.int_const(0) + self.src.buffer.shape[-1], nodes.cast(at[-1], "int64")
             left = tirx.min(nodes.cast(columns, "int64") - start, nodes.int_const(self.elements, "int64"))
-            valid = nodes.cast(left * self.size, "int32")
+            valid = nodes.cast(left * (self.width // self.elements), "int32")
         return tirx.Select(tirx.all(*conditions), valid, nodes.int_const(0))
 
+    def element(self, source: list[Expr], to: list[Expr], exists: list[Expr]) -> Stmt:
+        """Return the copy of an element through a register."""
+        value = nodes.load(self.src.buffer, source)
+        conditions = exists + contiguity.inside(self.bounded, source, self.call.ranges)
+        if conditions:
+            value = tirx.if_then_else(tirx.all(*conditions), value, nodes.zero(self.src.dtype))
+        return nodes.store(self.dst.buffer, value, to, self.call.span)
 
-def _settled(call: SimtCall) -> tuple[SimtCall, list[Stmt]]:
-    """Return the copy with a corner that reads no memory, and the bindings before it."""
-    src = call.args[0]
+
+def _settled(src: View, span: Any) -> tuple[View, list[Stmt]]:
+    """Return a source with a corner that reads no memory, and the bindings before it."""
     before, mins = [], []
     for low in src.mins:
         if not isinstance(low, int) and loads_of(low):
             var = nodes.fresh("corner", nodes.dtype_of(low))
-            before.append(tirx.Bind(var, low, call.span))
+            before.append(tirx.Bind(var, low, span))
             low = var
         mins.append(low)
-    return replace(call, args=(View(src.buffer, tuple(mins), src.extents), call.args[1])), before
+    return View(src.buffer, tuple(mins), src.extents), before
 
 
 def dealt(call: SimtCall, counts: Sequence[int], copy: Callable[[Sequence[Expr]], Stmt]) -> Stmt:
@@ -209,21 +279,6 @@ def dealt(call: SimtCall, counts: Sequence[int], copy: Callable[[Sequence[Expr]]
     if left:
         parts.append(tirx.IfThenElse(thread < left, part(thread + whole * threads), None, call.span))
     return nodes.seq(parts)
-
-
-def _by_elements(call: SimtCall) -> Stmt:
-    """Return a copy through registers, for layouts that separate elements below 4 bytes."""
-    src, dst = call.args
-
-    def copy(at: Sequence[Expr]) -> Stmt:
-        source = src.spread(list(at))
-        value = nodes.load(src.buffer, source)
-        conditions = contiguity.inside(src, source, call.ranges)
-        if conditions:
-            value = tirx.if_then_else(tirx.all(*conditions), value, nodes.zero(src.dtype))
-        return nodes.store(dst.buffer, value, dst.spread(list(at)), call.span)
-
-    return dealt(call, src.shape, copy)
 
 
 def _row(src: View, dst: View) -> int:

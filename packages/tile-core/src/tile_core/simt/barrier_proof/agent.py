@@ -119,7 +119,10 @@ class Agent:
         return True
 
     def arrive(self, barrier: int, index: int, rank: int | None = None) -> None:
-        """Arrive once for each thread; some lanes of a warp signal none of its accesses since all have met."""
+        """Arrive once for each thread.
+
+        Some lanes of a warp signal none of its accesses since all of its threads have met.
+        """
         obj, clock = self.ready(self.object("arrive at", barrier, index, rank)), self.state.phases.clocks[self.number]
         known = clock[self.number]
         if self.partial and self.apart is not None:
@@ -324,7 +327,7 @@ class Agent:
         self.state.enter(self.number, self.rank, buffer)
 
     def read(self, buffer: str, slot: int, size: int) -> None:
-        """Read a slot by each thread for itself, not by an instruction of the whole warp."""
+        """Read a slot without an instruction of the whole warp."""
         self.apart = self.clock() if self.apart is None else self.apart
         self.touch(buffer, slot, size)
 

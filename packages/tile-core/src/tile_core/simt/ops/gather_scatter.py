@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tile_core.compat.tvm import tirx
@@ -33,8 +34,8 @@ class GatherElements(Variant):
 
         def body(i: Expr, *wide: Var) -> Stmt:
             row = nodes.fresh("row", "int64")
-            exists = tirx.all(row >= 0, row < _height(src))
-            value = nodes.load(src.buffer, _indices(src, row, list(wide)))
+            exists = tirx.all(row >= 0, row < height_of(src))
+            value = nodes.load(src.buffer, row_index(src, row, list(wide)))
             found = tirx.if_then_else(exists, convert(value, dst.dtype), nodes.zero(dst.dtype))
             to = _cell(dst, count, i, list(wide))
             return nodes.seq([tirx.Bind(row, row_number(rows, i)), nodes.store(dst.buffer, found, to, call.span)])
@@ -62,8 +63,8 @@ class ScatterColumns(Variant):
         def column(*wide: Var) -> Stmt:
             i, row = nodes.fresh("i"), nodes.fresh("row", "int64")
             value = convert(nodes.load(src.buffer, _cell(src, count, i, list(wide))), dst.dtype)
-            store = nodes.store(dst.buffer, value, _indices(dst, row, list(wide)), call.span)
-            exists = tirx.all(row >= 0, row < _height(dst))
+            store = nodes.store(dst.buffer, value, row_index(dst, row, list(wide)), call.span)
+            exists = tirx.all(row >= 0, row < height_of(dst))
             body = nodes.seq([tirx.Bind(row, row_number(rows, i)), tirx.IfThenElse(exists, store, None, call.span)])
             return nodes.for_loop(i, count, body, span=call.span)
 
@@ -74,11 +75,12 @@ def _count(rows: View) -> int:
     return 1 if rows.shape == (1,) else int(rows.shape[0])
 
 
-def _height(table: View) -> Expr:
+def height_of(table: View) -> Expr:
+    """Return how many rows a table has."""
     return nodes.cast(nodes.int_const(0) + table.extents[0], "int64")
 
 
-def _indices(table: View, row: Var, wide: list[Var]) -> list[Expr]:
+def row_index(table: View, row: Var, wide: Sequence[Expr]) -> list[Expr]:
     """Return the buffer index of a row's element, from columns of extents above 1."""
     first = table.mins[0]
     corner = row if isinstance(first, int) and first == 0 else nodes.cast(nodes.int_const(0) + first, "int64") + row

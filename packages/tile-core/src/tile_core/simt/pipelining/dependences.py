@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from tile_core.analysis.analyzer import Analyzer
@@ -34,7 +35,7 @@ class Candidate:
     position
         Its index among the statements of the body.
     stmt, call
-        The statement, and the call decoded.
+        The statement, and the call as `load_of` returns it.
     buffer
         The shared buffer.
     reason
@@ -160,7 +161,8 @@ class Analysis:
         """Return the names of shared buffers that nested copies in a loop's body write."""
         flow = Flow(loop.body)
         inside = flow.walk(lambda p: not _is_pipelined(p) and not (p.kind == "mark" and _is_managed(p.stmt)))
-        return [OpCall.decode(p.stmt).args[1].name for p in inside if p.around is not None and _is_load(p.stmt)]
+        found = (load_of(p.stmt) for p in inside if p.around is not None)
+        return [call.args[1].name for call in found if call is not None and call.name == "copy"]
 
     def recomputed(self, loop: Stmt, chosen: Sequence[Candidate]) -> list[int]:
         """Return the positions of the bindings used by the corners of copies."""
@@ -177,7 +179,8 @@ class Analysis:
         return sorted(needed)
 
     def _copies(self, loop: Stmt) -> list[tuple[int, Any, OpCall]]:
-        return [(i, s, OpCall.decode(s)) for i, s in enumerate(top_level(loop.body)) if _is_load(s)]
+        found = [(i, s, load_of(s)) for i, s in enumerate(top_level(loop.body))]
+        return [(i, s, call) for i, s, call in found if call is not None]
 
     def _isolation(self, copy: tuple[int, Any, OpCall], body: Sequence[Stmt]) -> str:
         """Return the reason why an iteration reads elements outside of the copy, else empty."""
@@ -206,10 +209,13 @@ class Analysis:
     def _source(self, position: int, call: OpCall, body: Sequence[Stmt], written: set[BufferVar]) -> str:
         """Return the reason why earlier iterations cannot read a copy's source, else empty."""
         src = call.args[0]
+        local = {a.buffer for s in body for a in collect(s, tirx.AllocBuffer)}
         if self.root(src.buffer) in written:
             return f"the loop writes {src.name}"
+        for rows in call.args[2:]:
+            if self.root(rows.buffer) in written or rows.buffer in local:
+                return f"the loop writes its row numbers, {rows.name}"
         defined = {s.var: (i, s.value) for i, s in enumerate(body) if isinstance(s, tirx.Bind)}
-        local = {a.buffer for s in body for a in collect(s, tirx.AllocBuffer)}
         open_parts, seen = _corner(call), set()
         while open_parts:
             part = open_parts.pop()
@@ -242,12 +248,21 @@ def _is_managed(s: Stmt) -> bool:
     return isinstance(s, tirx.AttrStmt) and bool(s.attr_key == attributes.MANAGED)
 
 
-def _is_load(s: Stmt) -> bool:
-    """Whether a statement copies a tile from global to shared memory, in order."""
-    if not is_op(s) or not nodes.is_tile_call(s.value, "copy"):
-        return False
+def load_of(s: Stmt) -> OpCall | None:
+    """Return a copy or gather from global to shared memory, else ``None``.
+
+    Its operands are the source, the tile, and the row numbers of a gather.
+    """
+    name = next((n for n in ("copy", "gather") if is_op(s) and nodes.is_tile_call(s.value, n)), None)
+    if name is None:
+        return None
     call = OpCall.decode(s)
-    return call.args[0].scope == "global" and call.args[1].scope == "shared" and attributes.ASYNC not in call.attrs
+    if attributes.ASYNC in call.attrs or (name == "gather" and len(call.args) > 3):  # with a barrier of the program
+        return None
+    source, *rows, tile = call.args if name == "gather" else call.args[:2]
+    if source.scope != "global" or tile.scope != "shared":
+        return None
+    return call if name == "copy" else replace(call, args=(source, tile, *rows))
 
 
 def _misuse(s: Stmt, buffer: BufferVar) -> str:
@@ -273,7 +288,7 @@ def _misuse(s: Stmt, buffer: BufferVar) -> str:
 
 
 def _corner(call: OpCall) -> list[Expr]:
-    return [nodes.int_const(0) + m for m in call.args[0].mins]
+    return [nodes.int_const(0) + m for of in (call.args[0], *call.args[2:]) for m in of.mins]
 
 
 def _is_pipelined(p: Point) -> bool:

@@ -85,7 +85,12 @@ class _DirectReads(StmtRewriter):
     def is_operand(self, candidate: Candidate, body: list[Stmt], loop: Stmt) -> bool:
         """Whether a whole tile is only an operand of products that read global memory directly."""
         src, dst = candidate.call.args[:2]
-        if candidate.reason or candidate.call.attrs.get(attributes.ROUND) or src.dtype != dst.dtype:
+        if (
+            candidate.reason
+            or candidate.call.name != "copy"
+            or candidate.call.attrs.get(attributes.ROUND)
+            or src.dtype != dst.dtype
+        ):
             return False
         if any(v.name in self.kept for v in (src, dst)) or not self.analysis.only_in(dst.buffer, [loop]):
             return False

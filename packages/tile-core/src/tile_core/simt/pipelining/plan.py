@@ -163,7 +163,9 @@ def _chosen(
                 reason = answer.reason
             elif not answer:
                 reason = "the target cannot make it asynchronous"
-        if reason:
+        if reason and candidate.call.name == "gather":
+            notes.append(LoopNote(str(candidate.buffer.name), f"its rows are gathered where the call stands: {reason}"))
+        elif reason:
             kept.append((str(candidate.buffer.name), reason))
         else:
             chosen.append(candidate)

@@ -211,7 +211,7 @@ class _Pipeliner(StmtRewriter):
                 return self.staged(original, loop, choice)
             reason = "" if choice.chosen else "no copy from global to shared memory can be prefetched"
         if reason:
-            self.reports.append(LoopReport(name, where, kept=choice.kept, reason=reason))
+            self.reports.append(LoopReport(name, where, kept=choice.kept, reason=reason, notes=choice.notes))
             return loop
         copied = [c.buffer for c in choice.chosen]
         product, remarks = self.product(loop, copied, choice)

@@ -292,17 +292,20 @@ class LoopWriter:
 
     def copy(self, c: Candidate, group: CopyGroup, mapping: dict[Var, Expr], slot: Expr) -> Stmt:
         """Return a copy to a slot."""
-        src, dst = c.call.args
+        src, dst, *rows = c.call.args
         source = nodes.region(src.buffer, [self.at(nodes.int_const(0) + m, mapping) for m in src.mins], src.extents)
         to = nodes.region(self.plan.rings[c.buffer], [slot, *dst.mins], [1, *dst.extents])
         attrs: AttrDict = {**c.call.attrs, **self.plan.facts.get(c.buffer, {}), ASYNC: 1}
         if isinstance(group.completion, Immediate):
             del attrs[ASYNC]
-        operands = [source, to]
+        numbers = [
+            nodes.region(r.buffer, [self.at(nodes.int_const(0) + m, mapping) for m in r.mins], r.extents) for r in rows
+        ]
+        operands = [source, *numbers, to]
         if isinstance(group.completion, Transactions):
             operands.append(nodes.region(self.barriers[group.completion.barrier], [slot], [1]))
             attrs[ASYNC] = TRANSACTIONS
-        return tirx.Evaluate(nodes.tile_call("copy", operands, attrs), c.stmt.span)
+        return tirx.Evaluate(nodes.tile_call(c.call.name, operands, attrs), c.stmt.span)
 
     def at(self, e: Expr, mapping: dict[Var, Expr]) -> Expr:
         """Return an expression with variables substituted and constants folded."""

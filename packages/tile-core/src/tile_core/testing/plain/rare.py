@@ -8,13 +8,15 @@ import numpy as np
 
 from tile_core.dtypes import DTYPES
 from tile_core.numerics import codecs
-from tile_core.testing.plain.numbers import convert
+from tile_core.testing.plain.memory import Region
+from tile_core.testing.plain.numbers import Number, convert
 from tile_core.testing.plain.tiles import as_region, values_of, write_values
 
 
 def gather(src: Any, rows: Any, dst: Any) -> None:
     """Read rows by their numbers; zero for rows outside."""
-    table, to = as_region(src).read(), as_region(dst)
+    to = as_region(dst)
+    table = _table(src, to).read()
     made = np.empty(to.extents, object)
     for n, r in enumerate(_rows(rows)):
         made[n] = table[r] if 0 <= r < len(table) else [_nothing(to)] * made.shape[1]
@@ -23,12 +25,25 @@ def gather(src: Any, rows: Any, dst: Any) -> None:
 
 def scatter(src: Any, dst: Any, rows: Any) -> None:
     """Write rows by their numbers; those outside are dropped."""
-    source, to = as_region(src).read(), as_region(dst)
+    tile = as_region(src)
+    source, to = tile.read(), _table(dst, tile)
     table = to.read()
     for n, r in enumerate(_rows(rows)):
         if 0 <= r < len(table):
             table[r] = source[n]
     to.write(table)
+
+
+def _table(x: Any, tile: Region) -> Region:
+    """Return the region of a table.
+
+    That of a corner has all later rows, and the columns of the tile.
+    """
+    if not isinstance(x, Number):
+        return as_region(x)
+    buffer, at = x.element
+    columns = list(tile.extents[1:])[1 - len(at) :]
+    return Region(buffer, list(at), [buffer.shape[0] - at[0], *([1] * (len(at) - 1 - len(columns))), *columns])
 
 
 def c2d_im2col(

@@ -21,6 +21,7 @@ from tile_core.testing.strategies.control import control
 from tile_core.testing.strategies.converted_operands import converted_operands
 from tile_core.testing.strategies.data_races import data_races
 from tile_core.testing.strategies.folding import folding
+from tile_core.testing.strategies.gathered_loops import gathered_loops
 from tile_core.testing.strategies.grids import grids, launches
 from tile_core.testing.strategies.guards import guards
 from tile_core.testing.strategies.illegal import illegal
@@ -77,6 +78,7 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "product-loops": (product_loops(), 1),
     "nested-loops": (nested_loops(), 2),
     "converted-operands": (converted_operands(), 2),
+    "gathered-loops": (gathered_loops(), 1),
     "views": (views(), 1),
     "layouts": (layouts(), 1),
     "atomics": (atomics(), 1),
