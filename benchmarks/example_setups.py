@@ -93,7 +93,8 @@ def sparse(torch: Any, size: int, *, dtype: str) -> Setup:
         return product_fault(torch, c[rows], pruned[rows], b.T, size)
 
     outputs = [c] if halves else []
-    return Setup(lambda kernel, _: kernel(values, words, b, c), wrong, outputs, peers, 2.0 * size**3)
+    ours = b if halves else right.T  # (N, K) for int8
+    return Setup(lambda kernel, _: kernel(values, words, ours, c), wrong, outputs, peers, 2.0 * size**3)
 
 
 def fp8_rows(torch: Any, m: int, n: int, k: int) -> Setup:

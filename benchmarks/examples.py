@@ -108,8 +108,8 @@ def products() -> list[Example]:
     three = (n, n, n)
     grouped, dynamic = {"groups": 8, "K": 4096, "N": 14336, "dtype": "bfloat16"}, {"rows": n}
     moe = {"tokens": n, "experts": 8, "K": 4096, "N": 14336, "dtype": "bfloat16", "tiles": 72, "block_M": 128}
+    sparse8 = {**_square(n), "meta_dtype": "int32", "accum": "int32", "dtype": "int8", "trans_B": True}
     stream = {"M": 1536, "N": 4096, "K": n, "blocks": 132, **half}
-    tutorial = {"meta_dtype": "int32", "accum": "int32", "dtype": "int8"}
     fp8, int8 = {**_square(n), "fmt": "float8_e4m3fn"}, {**_square(n), "types": ("int8", "int8", "int32")}
     return [
         Example("gemm", "gemm.matmul", {**_square(n), **half}, "gemm", three, "16"),
@@ -119,7 +119,7 @@ def products() -> list[Example]:
                 "16"),
         Example("mixed_gemm, int8", "mixed_gemm.matmul", int8, "mixed", three, "8"),
         Example("sparse_gemm, float16", "sparse_gemm.matmul_sp", _square(n), "sparse", (n,), "sparse 16", named=half),
-        Example("sparse_gemm, int8", "sparse_gemm.matmul_sp", {**_square(n), **tutorial}, "sparse", (n,), "sparse 8",
+        Example("sparse_gemm, int8, B as (N, K)", "sparse_gemm.matmul_sp", sparse8, "sparse", (n,), "sparse 8",
                 named={"dtype": "int8"}),
         Example("fp8_gemm, rows", "fp8_gemm.row_scaled_matmul", fp8, "fp8_rows", three, "8"),
         *(Example(f"dequant_gemm, {m} rows", "dequant_gemm.dequant_matmul", {"M": m, "N": n, "K": n, "group": 128},
@@ -127,11 +127,11 @@ def products() -> list[Example]:
         Example("grouped_gemm", "grouped_gemm.grouped_matmul", grouped, "grouped", (8, 14336, 4096, n), "16",
                 dynamic=dynamic),
         Example("moe", "moe.grouped_matmul", moe, "experts", (n, 8, 4096, 14336, 72, 128), "16",
-                tiles={"block_N": 128, "block_K": 64}),
+                tiles={"block_N": 128, "block_K": 64, "threads": 256, "num_stages": 3}),
         Example("split_k, 16 rows", "split_k.matmul", {**few, **half}, "gemm", (16, n, n), "16",
                 tiles={"splits": 8, "block_M": 16, "block_N": 64, "block_K": 128, "sum_N": 256}),
         Example("stream_k", "stream_k.matmul", stream, "gemm", (1536, 4096, n), "16",
-                tiles={"block_M": 128, "block_N": 128, "block_K": 64}),
+                tiles={"block_M": 128, "block_N": 128, "block_K": 64, "threads": 256}),
         *(Example(f"attention, d = {d}{', causal' * causal}", "flash_attention.attention",
                   {"batch": 4, "heads": 32, "queries": 4096, "keys": 4096, "dim": d, "causal": causal}, "attention",
                   (4, 32, 4096, d), "16", named={"causal": causal}) for d in (128, 64) for causal in (True, False)),

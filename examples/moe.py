@@ -13,7 +13,7 @@ import tile_core.language as T
 
 def grouped_matmul(
     tokens: int, experts: int, K: int, N: int, tiles: int, dtype: str = "float16",
-    block_M: int = 16, block_N: int = 64, block_K: int = 32,
+    block_M: int = 16, block_N: int = 64, block_K: int = 32, threads: int = 128, num_stages: int = 2,
 ) -> Any:  # fmt: skip
     @T.prim_func
     def main(
@@ -23,7 +23,7 @@ def grouped_matmul(
         expert: T.Tensor((tiles,), "int32"),
         Y: T.Tensor((tokens, N), "float32"),
     ) -> None:
-        with T.Kernel(T.ceildiv(N, block_N), tiles, threads=128) as (bx, by):
+        with T.Kernel(T.ceildiv(N, block_N), tiles, threads=threads) as (bx, by):
             mine = T.alloc_shared((block_M,), "int32")
             X_shared = T.alloc_shared((block_M, block_K), dtype)
             W_shared = T.alloc_shared((block_K, block_N), dtype)
@@ -31,7 +31,7 @@ def grouped_matmul(
             Y_shared = T.alloc_shared((block_M, block_N), "float32")
             T.copy(rows[by, 0:block_M], mine)
             T.clear(Y_local)
-            for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=2):
+            for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                 T.gather(X[0, k * block_K], mine, X_shared)
                 T.copy(W[expert[by], k * block_K, bx * block_N], W_shared)
                 T.gemm(X_shared, W_shared, Y_local)

@@ -18,7 +18,7 @@ import tile_core.language as T
 
 def matmul(
     M: int, N: int, K: int, blocks: int, dtype: str = "float32", accum: str = "float32",
-    block_M: int = 64, block_N: int = 64, block_K: int = 32,
+    block_M: int = 64, block_N: int = 64, block_K: int = 32, threads: int = 128,
 ) -> Any:  # fmt: skip
     """The product on a number of blocks, with at most ``share`` steps each."""
     across, steps = -(-N // block_N), -(-K // block_K)
@@ -29,7 +29,7 @@ def matmul(
     def stream_k(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), accum)) -> None:
         # A part has partial tiles at its begin and end; tiles between them are whole.
         partials = T.alloc_global((blocks, 2, block_M, block_N), accum)
-        with T.Kernel(blocks, threads=128) as b:
+        with T.Kernel(blocks, threads=threads) as b:
             A_shared = T.alloc_shared((block_M, block_K), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)
             C_local = T.alloc_fragment((block_M, block_N), accum)
@@ -48,7 +48,7 @@ def matmul(
                         T.copy(C_local, C[t // across * block_M, t % across * block_N])
                     else:
                         T.copy(C_local, partials[b, T.if_then_else(s == 0, 0, 1), 0, 0])
-        with T.Kernel(tiles, threads=128) as t:
+        with T.Kernel(tiles, threads=threads) as t:
             total = T.alloc_fragment((block_M, block_N), accum)
             first = t * steps // share
             last = ((t + 1) * steps - 1) // share
