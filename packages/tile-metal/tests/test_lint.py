@@ -14,6 +14,8 @@ from tile_core.cli.app import app
 from tile_core.cli.compile import check_texts
 from tile_core.errors.launch import TextRefused
 from tile_core.plugins.manager import installed
+from tile_metal.emit.names import RESERVED
+from tile_metal.lint import words
 from tile_metal.lint.findings import Finding
 
 from .runtime.texts import scale, text
@@ -250,3 +252,15 @@ class TestWhereTheRulesAreUsed:
         found = runner.invoke(app, ["compile", str(file), "--target", "metal"])
         assert found.exit_code != 0
         assert "planted" in str(found.exception or found.output)
+
+
+def test_words_that_the_lint_finds_are_no_names_of_variables() -> None:
+    """A variable of a program is renamed where its name would be taken for a word of a text."""
+    sets = [x for x in vars(words).values() if isinstance(x, frozenset)]
+    every = {w for of in sets for w in of if isinstance(w, str) and w.isidentifier()}
+    every |= {f"{kind}{n}" for kind in ("double", "half", "float", "int", "atomic_int") for n in ("", 2, 3, 4)}
+    assert len(every) > 200
+    head = "#include <metal_stdlib>\nusing namespace metal;\n\nkernel void main_1(device int* A [[buffer(0)]]) {\n"
+    found = {w for w in every if lint(f"{head}  int {w} = 3;\n  A[0] = {w} + 1;\n}}\n")}
+    assert "double2" in found
+    assert not found - RESERVED

@@ -78,6 +78,6 @@ LIBRARY_NAMES = frozenset(
 MACROS = frozenset(name for name in LIBRARY_NAMES if name.isupper())
 """Those of them that are macros by their spelling."""
 
-RESERVED = CPP_WORDS | LIBRARY_NAMES | frozenset("address args smem".split())
+RESERVED = CPP_WORDS | LIBRARY_NAMES | frozenset("address args smem double2 double3 double4".split())
 """Words that no variable of a text may have: those of the language and its library, names of built-in attributes, which
 become parameters in a kernel's head where MLX makes it, and the names that every text has."""
