@@ -114,6 +114,47 @@ def test_other_rows_are_gathered_where_the_call_stands(name: str) -> None:
     )
 
 
+@T.prim_func
+def rows_of_another_role(
+    X: T.Tensor((64, 128), "float16"), R: T.Tensor((4, 16), "int32"), C: T.Tensor((16, 32), "float32")
+):
+    with T.Kernel(1, threads=256) as _:
+        s = T.alloc_shared((16, 32), "float16")
+        r = T.alloc_shared((16,), "int32")
+        full, free = T.alloc_barrier(128), T.alloc_barrier(128)
+        with T.ws(0):
+            for o in T.serial(4):
+                T.barrier_wait(free, (o + 1) % 2)
+                T.copy(R[o, 0], r)
+                T.barrier_arrive(full)
+        with T.ws(1):
+            c = T.alloc_fragment((16, 32), "float32")
+            T.clear(c)
+            for o in T.Pipelined(4, num_stages=2):
+                T.barrier_wait(full, o % 2)
+                T.gather(X[0, o * 32], r, s)
+                for i, j in T.Parallel(16, 32):
+                    c[i, j] += s[i, j]
+                T.barrier_arrive(free)
+            T.copy(c, C)
+
+
+def test_numbers_that_another_role_writes_are_read_where_the_call_stands() -> None:
+    rng = np.random.default_rng(3)
+    x, rows = rng.integers(-3, 4, (64, 128)).astype("float16"), rng.integers(-2, 66, (4, 16)).astype("int32")
+    kernel, c = (
+        tile.compile(rows_of_another_role, target="cuda:sm_90a", runtime="emulator"),
+        np.empty((16, 32), "float32"),
+    )
+    kernel(x, rows, c)
+    wanted = np.zeros((16, 32))
+    for o, i in np.ndindex(4, 16):
+        if 0 <= rows[o, i] < 64:
+            wanted[i] += x[rows[o, i], o * 32 : o * 32 + 32]
+    np.testing.assert_array_equal(c, wanted)
+    assert "cp_async" not in kernel.source
+
+
 def test_a_product_reads_gathered_rows_while_the_next_ones_arrive() -> None:
     @T.prim_func
     def main(

@@ -143,9 +143,14 @@ class Analysis:
         found = []
         for position, stmt, call in self._copies(loop):
             reason = self._isolation((position, stmt, call), body) or self._source(position, call, body, written)
+            if not reason and any(r.scope == "shared" for r in call.args[2:]) and self._is_in_role(loop):
+                reason = "another role may write its row numbers"
             found.append(Candidate(position, stmt, call, call.args[1].buffer, reason))
         self._candidates[identity(loop)] = found, loop
         return found
+
+    def _is_in_role(self, loop: Stmt) -> bool:
+        return any(p.stmt.same_as(loop) and p.role is not None for p in self.flow.points)
 
     def ranges(self, loop: Stmt) -> Analyzer:
         """Return the ranges of the variables of a loop and its surrounding loops and grid."""
