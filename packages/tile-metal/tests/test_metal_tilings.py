@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
+import numpy as np
 import pytest
 from zoo.case import example
 from zoo.launch import lowered
 
 import tile_core as tile
+import tile_core.language as T
 from tile_core.plugins.contexts import make_context
+from tile_core.reports import report_json
 from tile_core.target import Target
 from tile_metal import chips, tilings, versions
-from tile_metal.chips import CHIPS, chip_of
+from tile_metal.chips import CHIPS, Chip, chip_of
 from tile_metal.target import MOST_THREADS, SHARED_BYTES, SIMD
+
+from .ops.kit import numbers, right
 
 METAL, METAL4 = "metal", "metal:metal4"
 ATTENTION = {"batch": 1, "heads": 8, "queries": 1024, "keys": 1024, "causal": False}
@@ -109,3 +115,92 @@ def test_rates_limit_estimates(monkeypatch):
     monkeypatch.setattr(chips, "MULTIPLICATIONS", 64)
     monkeypatch.setattr(tilings.rates, "LOADED_BYTES", 16)
     assert found("gemm", METAL)[0].microseconds > 1.5 * before
+
+
+def order_of(program: object, target: str, chip: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(versions, "chip", lambda: f"Apple {chip}")
+    return str(report_json(program, target)["rasterization"])
+
+
+@pytest.mark.parametrize(
+    ("size", "target", "chip", "expected"),
+    [
+        (1024, METAL, "M4 Pro", ""),  # all tensors fit in the last-level cache
+        (4096, METAL, "M4 Pro", "along panels of 8 rows of the grid"),
+        (4096, METAL, "M1", "along panels of 4 rows of the grid"),  # fewer threadgroups run at a time
+        (4096, METAL, "M1 Max", ""),  # multiplications take longer than reads
+        (4096, METAL, "M5", "along panels of 4 rows of the grid"),
+        (1024, METAL4, "M5", "along panels of 4 rows of the grid"),  # four times the multiplications
+    ],
+)
+def test_panels_of_threadgroups_follow_from_the_rates(size, target, chip, expected, monkeypatch):
+    program = example("gemm").matmul(size, size, size, block_M=64, block_N=64, block_K=16)
+    assert order_of(program, target, chip, monkeypatch) == expected
+
+
+def test_the_order_of_a_program_stays(monkeypatch):
+    program = example("gemm").matmul(T.dynamic("M"), 4096, 4096, block_M=64, block_N=64)
+    assert order_of(program, METAL, "M1", monkeypatch) == "along panels of 4 rows of the grid"
+
+    @T.prim_func
+    def swizzled(A: T.Tensor((4096, 64), "float32"), B: T.Tensor((64, 4096), "float32"), C: T.Tensor((4096, 4096))):
+        with T.Kernel(64, 64, threads=128) as (bx, by):
+            T.use_swizzle(3)
+            c = T.alloc_fragment((64, 64), "float32")
+            T.gemm(A[by * 64 : by * 64 + 64, :], B[:, bx * 64 : bx * 64 + 64], c, clear_accum=True)
+            T.copy(c, C[by * 64, bx * 64])
+
+    assert order_of(swizzled, METAL, "M1", monkeypatch) == "along panels of 3 rows of the grid"
+
+
+def test_the_longest_threadgroups_begin_first(monkeypatch):
+    """Blocks of the last queries see most keys, if there are more of them than cores."""
+    few, many = (example("flash_attention").attention(1, 1, 64 * n, 64 * n, 64, True) for n in (16, 40))
+    assert order_of(few, METAL, "M1 Max", monkeypatch) == ""
+    assert order_of(many, METAL, "M1 Max", monkeypatch) == "from the last along x, which has most iterations"
+    assert order_of(few, METAL, "M1", monkeypatch) == "from the last along x, which has most iterations"
+
+
+@pytest.mark.sweep(1)
+@pytest.mark.parametrize("sizes", [(130, 200), (65, 300), (1, 1)])
+@pytest.mark.parametrize("target", [METAL, METAL4])
+def test_every_threadgroup_runs_once(target, sizes, monkeypatch):
+    monkeypatch.setitem(CHIPS, "M5", Chip("M5", 1, 1620, 4096, 1.0, 0))
+    monkeypatch.setattr(versions, "chip", lambda: "Apple M5")
+    rows, columns = sizes
+    a, b = numbers((rows, 32), "float16"), numbers((32, columns), "float16")
+    program = example("gemm").matmul(rows, columns, 32, dtype="float16", block_M=16, block_N=32, block_K=16, threads=32)
+    text, got = right(program, a, b, np.full(sizes, np.nan, "float32"), target=target)
+    assert ("panel" in text.text) == (rows > 1)
+    np.testing.assert_array_equal(got["C"], a.astype("float64") @ b.astype("float64"))
+
+
+def test_split_k_and_rows_follow_from_the_rates(monkeypatch):
+    """With more cores, more threadgroups share K, and tiles have fewer rows."""
+    sizes = {"M": 64, "N": 256, "K": 8192}
+    splits, rows = [], []
+    for chip in ("M1", "M1 Max"):
+        monkeypatch.setattr(versions, "chip", lambda chip=chip: f"Apple {chip}")
+        splits.append(tile.tilings(example("split_k").matmul, sizes, target=METAL)[0]["splits"])
+        rows.append(found("attention", METAL, heads=2, queries=512, dim=64)[0]["block_M"])
+    assert splits[0] < splits[1]
+    assert rows == [64, 32]
+
+
+def test_instructions_follow_from_the_rates(monkeypatch):
+    """Tensor operations multiply 16 x 32 elements of a tile of 8 x 8, unless they are fast enough."""
+
+    @T.prim_func
+    def small(A: T.Tensor((8, 64), "float16"), B: T.Tensor((64, 8), "float16"), C: T.Tensor((8, 8), "float32")):
+        with T.Kernel(1, threads=32):
+            c = T.alloc_fragment((8, 8), "float32")
+            T.gemm(A, B, c, clear_accum=True)
+            T.copy(c, C)
+
+    monkeypatch.setattr(versions, "chip", lambda: "Apple M5")
+    variants = []
+    for rate in (512, 2048):
+        monkeypatch.setitem(CHIPS, "M5", dataclasses.replace(CHIPS["M5"], matrix=rate))
+        ops = report_json(small, METAL4)["ops"]
+        variants.append(next(op["variant"] for op in ops if op["op"] == "gemm"))
+    assert variants == ["metal.simdgroup", "metal.tensor_ops"]

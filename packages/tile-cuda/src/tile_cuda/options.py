@@ -71,9 +71,9 @@ class CudaOptions(NumericsOptions):
         TMA.
     rasterization
         Swizzled rasterization: number blocks along panels of the result, so that blocks that run at a time read less of
-        the operands (`tile_cuda.grid.rasterization`). ``"auto"``: for products on architectures with `wgmma`, where
-        that saves reads, and blocks with most iterations first where their trip counts differ, unless the program calls
-        ``T.use_swizzle``. ``"never"``: the order of the grid.
+        the operands (`tile_core.simt.launch.rasterization`). ``"auto"``: for products on architectures with `wgmma`,
+        where that saves reads, and blocks with most iterations first where their trip counts differ, unless the program
+        calls ``T.use_swizzle``. ``"never"``: the order of the grid.
     wgmma
         Products on `wgmma`. ``"auto"``: where estimated to be faster (`tile_cuda.ops.product_cost`). ``"never"``:
         only calls that request it.

@@ -13,6 +13,7 @@ from tile_core.simt.spine import SimtHooks, simt_spine
 from tile_metal.conversions import CONVERSIONS, PACKED, TRUNCATIONS
 from tile_metal.memory import drop_padding
 from tile_metal.ops.gemm import reads_rows
+from tile_metal.rasterization import order_threadgroups
 from tile_metal.target import TENSOR_OPS
 from tile_metal.text import emit_plan
 
@@ -34,5 +35,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
             reads_directly=reads_rows if tensors else None,
         ),
     )
+    why = "before loops over grids change; by the products of tiles"
+    passes = passes.before("pipeline", Pass("order", order_threadgroups, why))
     passes = passes.before("lower", Pass("padding", drop_padding, "layouts are known but not used yet"))
     return with_text(passes, _TEXT)

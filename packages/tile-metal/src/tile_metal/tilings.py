@@ -7,7 +7,7 @@ tiles and cores that the last tiles leave idle come on top. Nothing is fitted: n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
@@ -21,9 +21,10 @@ from tile_core.records import dataclass
 from tile_core.simt.ops.warp_partition import WarpPartition, splits
 from tile_core.simt.pipelining.staging import MOST_BYTES
 from tile_metal import chips as rates
-from tile_metal.chips import Chip, chip_of
-from tile_metal.ops.atoms import SIMDGROUP, TENSOR, Unit, operand_type
-from tile_metal.target import SIMD, TENSOR_OPS, THREAD_REGISTERS
+from tile_metal.chips import Chip, chip_of, combined
+from tile_metal.ops.atoms import TENSOR, Unit, operand_type
+from tile_metal.ops.plan import cycles, fastest
+from tile_metal.target import SIMD, THREAD_REGISTERS
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -42,8 +43,6 @@ _OF_EXPONENTIAL = 16
 """Operations of a score between the products of attention."""
 _OTHERS = 24
 """Registers of a thread for addresses and indices."""
-_SHARPNESS = 4.0
-"""Exponent with which times of parts add up that run beside each other."""
 _LAUNCH = 5.0
 """Microseconds of one more launch."""
 
@@ -58,11 +57,14 @@ class _Part:
     bits: int
     direct: bool
     copied: bool
+    exchanged: bool
+    """Whether A is a fragment that simdgroups side by side pass on through threadgroup memory."""
 
     @property
     def read(self) -> int:
         """Bytes that all simdgroups read as operands of their instructions."""
-        rows = self.split.atoms_m * self.unit.m if self.tiled.scopes[0] != "local.fragment" else 0
+        in_memory = self.exchanged or self.tiled.scopes[0] != "local.fragment"
+        rows = self.split.atoms_m * self.unit.m if in_memory else 0
         return self.split.warps * (rows + self.split.atoms_n * self.unit.n) * self.tiled.k * self.bits // 8
 
     @property
@@ -91,10 +93,7 @@ class _Part:
 
     def cycles(self, chip: Chip, groups: int) -> float:
         """Return the cycles of a core; simdgroups without work occupy it as well."""
-        s, u = self.split, self.unit
-        rate = rates.MULTIPLICATIONS if u == SIMDGROUP else chip.matrix * 16 // max(16, self.bits)
-        work = s.atoms_m * u.m * s.atoms_n * u.n * -(-self.tiled.k // u.k) * u.k * s.warps
-        return work / rate * groups / s.warps
+        return cycles(self.unit, self.split, self.tiled.k, self.bits, chip) * groups
 
 
 class MetalTilings:
@@ -125,17 +124,18 @@ def _kernel(workload: Workload, ctx: Context) -> list[_Part] | Reject:
     if not groups:
         return Reject(f"threads={workload.threads} is less than {SIMD}")
     for number, p in enumerate(workload.products):
-        tensors = bool(ctx.capabilities.fact(TENSOR_OPS))
-        unit = next((u for u in (TENSOR, SIMDGROUP)[not tensors :] if operand_type(*p.types, u) is not None), None)
-        if unit is None or p.op == "gemm_scaled":
-            return Reject(f"products of {' and '.join(p.types[:2])} are not covered")
         held = p.scopes[0] == "local.fragment"
         policy = int(GemmWarpPolicy.FullRow) if held else int(str(p.attrs.get(POLICY, 0)))
+        unit = fastest(p.types, (p.m, p.n, p.k), workload.threads, policy, ctx)
+        if unit is None or p.op == "gemm_scaled":
+            return Reject(f"products of {' and '.join(p.types[:2])} are not covered")
         split = splits(-(-p.m // unit.m), -(-p.n // unit.n), groups, policy, (unit.m, unit.n))[0]
         bits = DTYPES[str(operand_type(*p.types, unit))].bits
         narrow = any(DTYPES[t].bits < bits for t in p.types[:2])
         direct = unit == TENSOR and not narrow and max(split.warps_m, split.warps_n) <= 4 and p.op == "gemm"
-        parts.append(_Part(p, unit, split, bits, direct, copied=number > 0 or len(workload.products) == 1))
+        before = parts[-1].split if parts else split
+        exchanged = held and split.warps_n > 1 and (before.warps_m, before.warps_n) != (split.warps_m, 1)
+        parts.append(_Part(p, unit, split, bits, direct, number > 0 or len(workload.products) == 1, exchanged))
     staged = sum(part.staged for part in parts)
     if staged > ctx.capabilities.shared_bytes:
         return Reject(f"tiles take {staged} of {ctx.capabilities.shared_bytes} bytes of threadgroup memory")
@@ -158,9 +158,10 @@ def _time(parts: Sequence[_Part], workload: Workload, chip: Chip, ctx: Context) 
     multiplied = sum(p.cycles(chip, groups) for p in parts) + scores * _OF_EXPONENTIAL / rates.MULTIPLICATIONS
     through = sum(p.read / (rates.CACHED_BYTES if p.direct else rates.THREADGROUP_BYTES) for p in parts)
     through += sum(p.loaded / rates.THREADGROUP_BYTES for p in parts if not p.direct)
+    through += sum(p.tiled.m * p.tiled.k * p.bits // 8 / rates.THREADGROUP_BYTES for p in parts if p.exchanged)
     loaded = sum(p.loaded for p in parts) / rates.LOADED_BYTES
     prefetched = workload.first.stages > 1 and any(p.loaded // workload.threads <= MOST_BYTES for p in parts)
-    waits = sum(not p.direct for p in parts) * _WAITS + (0.0 if prefetched else _LATENCY)
+    waits = sum((not p.direct) + 3 * p.exchanged for p in parts) * _WAITS + (0.0 if prefetched else _LATENCY)
     fit = ctx.capabilities.block_registers // (_registers(parts, workload) * workload.threads)
     staged = sum(p.staged for p in parts)
     resident = max(1, min(fit, rates.CORE_THREADGROUP_BYTES // staged if staged else fit))
@@ -172,15 +173,11 @@ def _time(parts: Sequence[_Part], workload: Workload, chip: Chip, ctx: Context) 
         "loads": loaded,
         "the waits of iterations": alone,
     }
-    busy = _combined(costs.values())
+    busy = combined(costs.values())
     cycles = most * max(p.tiled.trips for p in parts) * busy + _ENDS * (1 + (most - 1) / resident)
     moved = workload.tensor_bytes / chip.memory
     more = (workload.launches - 1) * _LAUNCH + workload.other_bytes / chip.memory
-    time = _combined((cycles / chip.clock, moved)) + more
+    time = combined((cycles / chip.clock, moved)) + more
     limit = "memory" if moved > cycles / chip.clock else max(costs, key=lambda name: costs[name])
     where = f"{workload.blocks} threadgroups, at most {most} on each of {chip.cores} cores of an {chip.name}"
     return TilingEstimate(time, f"{where}; limited by {limit} (published rates, not measured)")
-
-
-def _combined(times: Iterable[float]) -> float:
-    return float(sum(t**_SHARPNESS for t in times) ** (1 / _SHARPNESS))

@@ -12,6 +12,7 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 from tile_core.errors import TileError
+from tile_core.simt.ops.warp_partition import WarpPartition
 from tile_metal import target, versions
 from tile_metal.ops.atoms import TENSOR
 from tile_metal.ops.fragments import accumulator, operand_a, operand_b
@@ -245,7 +246,7 @@ def test_a_probe_is_launched_once_for_each_type(launch):
 
 
 def test_the_lanes_of_a_probe_are_those_of_kernels():
-    split = types.SimpleNamespace(warps_m=1, warps_n=1, atoms_m=1, atoms_n=1)
+    split = WarpPartition(1, 1, 1, 1)
     layouts = (accumulator(ROWS, COLUMNS, split, TENSOR, LANES), operand_a(ROWS, DEPTH, split, TENSOR, LANES),
                operand_b(DEPTH, COLUMNS, split, TENSOR, LANES))  # fmt: skip
     for layout in layouts:

@@ -168,6 +168,8 @@ ALIGNMENT = Attribute("tile.align", INT, ALLOCATION)
 SHAPE = Attribute("tile.shape", INTS, ALLOCATION, since="threads")
 #: Of a shared buffer: its offset in bytes.
 OFFSET = Attribute("tile.offset", INT, ALLOCATION, since="threads")
+#: Of scratch memory of an op: another op's in the same bytes would wait until all threads have read it.
+APART = Attribute("tile.apart", PRESENT, ALLOCATION, since="loops")
 #: Of the registers of a reducer: iterations of one thread update the same element again and again.
 UPDATED = Attribute("tile.updated", PRESENT, ALLOCATION, since="threads")
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
+from tile_core.ir.program import cluster_of
 from tile_core.passes.spine import Plan
 from tile_core.records import dataclass
 
@@ -83,3 +84,8 @@ class KernelPlan(Plan):
     code_size: Written = field(init=False)
     uncovered: str = field(init=False)
     accumulators: tuple[Accumulator, ...] = field(init=False, default=())
+
+    @property
+    def is_unordered(self) -> bool:
+        """Whether the program leaves the order of blocks open, and has no clusters."""
+        return not self.order and cluster_of(self.program.attrs) == (1, 1, 1)

@@ -22,13 +22,13 @@ from tile_core.lowering.variant import Accept, Reject
 from tile_core.ops.base import OpCall, View, with_attributes
 from tile_core.records import dataclass
 from tile_core.simt.accumulators import ResultStore
+from tile_core.simt.launch.store_nests import StoreNest, store_nests
 from tile_core.simt.memory.alignment import Aligned, factor, strides_of
 from tile_cuda.attributes import DIRECT, LANES, MATRICES, STAGED
 from tile_cuda.cost.stores import estimate
 from tile_cuda.epilogue.copies import copy_of, whole
 from tile_cuda.epilogue.shared_memory import SCRATCH, bytes_of
 from tile_cuda.ops.copy_lanes import EXCHANGES
-from tile_cuda.ops.store_nests import StoreNest, store_nests
 from tile_cuda.ops.warpgroup_plan import WARPGROUP
 from tile_cuda.target import STMATRIX
 

@@ -1,1 +1,1 @@
-"""Grids: persistent blocks, rasterization, and the L2 cache."""
+"""Grids: persistent blocks and the L2 cache."""

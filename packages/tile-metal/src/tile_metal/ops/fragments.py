@@ -20,24 +20,28 @@ Axis = tuple[int, int, int, int]
 def accumulator(m: int, n: int, split: WarpPartition, unit: Unit, threads: int) -> FragmentLayout:
     """Return the layout of C: registers count instructions along M, then N, then elements."""
     size = unit.m * unit.n // SIMD
-    rows = (split.warps_m, SIMD * split.warps_n, split.atoms_m, split.atoms_n * size)
-    columns = (split.warps_n, SIMD, split.atoms_n, size)
-    return FragmentLayout((m, n), _blocks(unit, rows, columns, unit.m, unit.n), threads)
+    first = SIMD * split.copies
+    rows = (split.warps_m, first * split.warps_n, split.atoms_m, split.atoms_n * size)
+    columns = (split.warps_n, first, split.atoms_n, size)
+    copies = (Digit(split.copies, SIMD, "thread"),) if split.copies > 1 else ()
+    return FragmentLayout((m, n), _blocks(unit, rows, columns, unit.m, unit.n), threads, copies)
 
 
 def operand_a(m: int, k: int, split: WarpPartition, unit: Unit, threads: int) -> FragmentLayout:
     """Return the layout of a fragment A; simdgroups side by side hold copies."""
     size, steps = unit.m * unit.k // SIMD, -(-k // unit.k)
-    rows = (split.warps_m, SIMD * split.warps_n, split.atoms_m, steps * size)
-    copies = (Digit(split.warps_n, SIMD, "thread"),) if split.warps_n > 1 else ()
+    beside = split.warps_n * split.copies
+    rows = (split.warps_m, SIMD * beside, split.atoms_m, steps * size)
+    copies = (Digit(beside, SIMD, "thread"),) if beside > 1 else ()
     return FragmentLayout((m, k), _blocks(unit, rows, (1, 1, steps, size), unit.m, unit.k), threads, copies)
 
 
 def operand_b(k: int, n: int, split: WarpPartition, unit: Unit, threads: int) -> FragmentLayout:
     """Return the layout of a fragment B; simdgroups one below the other hold copies."""
     size, steps = unit.n * unit.k // SIMD, -(-k // unit.k)
-    columns = (split.warps_n, SIMD, split.atoms_n, steps * size)
-    copies = (Digit(split.warps_m, SIMD * split.warps_n, "thread"),) if split.warps_m > 1 else ()
+    columns = (split.warps_n, SIMD * split.copies, split.atoms_n, steps * size)
+    below = Digit(split.warps_m, SIMD * split.copies * split.warps_n, "thread")
+    copies = tuple(d for d in (below, Digit(split.copies, SIMD, "thread")) if d.extent > 1)
     return FragmentLayout((k, n), _blocks(unit, (1, 1, steps, size), columns, unit.k, unit.n), threads, copies)
 
 

@@ -6,13 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tile_core.compat.types import Stmt
+from tile_core.ir.attributes import VARIANT
 from tile_core.layout import LayoutMap
-from tile_core.lowering.variant import Reject
+from tile_core.lowering.variant import Accept, Reject
 from tile_core.simt.ops.gemm_problem import Problem, policy_of
 from tile_core.simt.ops.products.variant import MatrixVariant, matrix_legality, register_scopes
 from tile_core.simt.ops.warp_partition import splits
-from tile_metal.ops.atoms import TENSOR, Unit, operand_type, table
-from tile_metal.ops.plan import SimdgroupPlan, padded
+from tile_metal.chips import chip_of
+from tile_metal.ops.atoms import SIMDGROUP, TENSOR, Unit, table
+from tile_metal.ops.plan import SimdgroupPlan, fastest_for, padded
 from tile_metal.ops.product import SimdgroupProduct
 from tile_metal.target import SIMD
 
@@ -37,7 +39,7 @@ def reads_rows(operand: Operand, threads: int, ctx: Context, aligned: Aligned) -
     if operand.call.name != "gemm":
         return False
     p = Problem.of(operand.call)
-    if operand_type(*p.types, TENSOR) is None or threads < SIMD or min(p.m, p.n) < 8:
+    if threads < SIMD or min(p.m, p.n) < 8 or fastest_for(operand.call, threads, ctx) != TENSOR:
         return False
     tiles = -(-p.m // TENSOR.m), -(-p.n // TENSOR.n)
     split = splits(*tiles, threads // SIMD, policy_of(operand.call, p), (TENSOR.m, TENSOR.n))[0]
@@ -70,6 +72,16 @@ class MatrixGemm(MatrixVariant):
         self.priority = priority
         self.name = f"metal.{unit.name}{self.suffix}"
         self.legality = matrix_legality(table(self.unit), register_scopes(self.op == "gemm_sp"))
+
+    def accepts(self, call: SimtCall, ctx: Context) -> Accept | Reject:
+        """Reject tensor operations where simdgroup matrices are estimated to be faster."""
+        found = super().accepts(call, ctx)
+        if isinstance(found, Reject) or self.unit.m == SIMDGROUP.m or VARIANT in call.attrs:
+            return found
+        if fastest_for(call, call.block.count, ctx) == SIMDGROUP:
+            chip = chip_of(ctx.target)
+            return Reject(f"simdgroup matrices take fewer cycles on an {chip.name} (published rates, not measured)")
+        return found
 
     def plan(self, call: SimtCall) -> SimdgroupPlan | Reject:
         """See `ProductPlan.for_call`."""

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tile_core.dtypes import DTYPES
 from tile_core.layout import Layout, LayoutMap, strided
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.lowering.variant import Reject
+from tile_core.ops.base import OpCall
 from tile_core.records import dataclass
 from tile_core.simt.ops.gemm_problem import Problem, policy_of
 from tile_core.simt.ops.products.instruction import MatrixInstruction
 from tile_core.simt.ops.products.plan import ProductPlan, no_instruction, too_few_threads
-from tile_core.simt.ops.warp_partition import splits
+from tile_core.simt.ops.warp_partition import WarpPartition, splits
 from tile_core.simt.variant import SimtCall
-from tile_metal.ops.atoms import Unit, operand_type, table, total_of
+from tile_metal.chips import Chip, chip_of
+from tile_metal.ops.atoms import SIMDGROUP, TENSOR, Unit, operand_type, table, total_of
 from tile_metal.ops.fragments import accumulator, operand_a, operand_b
-from tile_metal.target import SIMD
+from tile_metal.target import SIMD, TENSOR_OPS
+
+if TYPE_CHECKING:
+    from tile_core.context import Context
 
 PADDED = "rows apart by a vector more"
 """Note of a layout that this module requests; ``pipeline`` drops it if memory is short."""
@@ -44,7 +50,18 @@ class SimdgroupPlan(ProductPlan):
         if operand is None or few:
             return no_instruction(problem, table(unit)) if operand is None else Reject(few)
         tiles = -(-problem.m // unit.m), -(-problem.n // unit.n)
-        every = splits(*tiles, threads // SIMD, policy, (unit.m, unit.n))
+        groups = threads // SIMD
+        best, *others = splits(*tiles, groups, policy, (unit.m, unit.n))
+        # No layout of another product is worth simdgroups without work. K is not divided: of attention with 16 rows, 64
+        # keys and 64 columns it would save two simdgroups 128 of 256 cycles (M5, published rates), and the exchange of
+        # 4 KB of partial results through threadgroup memory takes as many. Nor are keys, which would need no exchange
+        # in a loop: each simdgroup had maxima and totals of its own, which is another program.
+        every = [best, *(s for s in others if s.warps >= best.warps or s.work <= best.work)]
+        if problem.c.scope == "local.fragment":
+            # In attention, simdgroups without work in the first product repeat that of others instead, if the second
+            # one then finds its operand in their registers: no exchange, no barrier.
+            idle = [s for s in every if groups % s.warps == 0 and s.work <= best.work]
+            every += [replace(s, copies=groups // s.warps) for s in idle if s.warps < groups]
         return [cls(problem, s, threads, unit, operand) for s in every]
 
     @property
@@ -71,6 +88,34 @@ class SimdgroupPlan(ProductPlan):
 
     def __str__(self) -> str:
         return f"{self.unit.function(self.total, self.operand)}, {self.split}"
+
+
+def cycles(unit: Unit, split: WarpPartition, k: int, bits: int, chip: Chip) -> float:
+    """Return the cycles of a product for a simdgroup that has a core alone."""
+    work = split.work * unit.m * unit.n * -(-k // unit.k) * unit.k
+    return work / chip.multiplications(unit != SIMDGROUP, bits)
+
+
+def fastest(
+    types: tuple[str, str, str], sizes: tuple[int, int, int], threads: int, policy: int, ctx: Context
+) -> Unit | None:
+    """Return the instructions with the fewest estimated cycles, or ``None`` without any."""
+    chip = chip_of(ctx.target)
+
+    def time(unit: Unit) -> float:
+        tiles = -(-sizes[0] // unit.m), -(-sizes[1] // unit.n)
+        split = splits(*tiles, max(1, threads // SIMD), policy, (unit.m, unit.n))[0]
+        return cycles(unit, split, sizes[2], DTYPES[str(operand_type(*types, unit))].bits, chip)
+
+    # Of equal ones the first: tensor operations.
+    units = (TENSOR, SIMDGROUP) if ctx.capabilities.fact(TENSOR_OPS) else (SIMDGROUP,)
+    return min((u for u in units if operand_type(*types, u) is not None), key=time, default=None)
+
+
+def fastest_for(call: OpCall, threads: int, ctx: Context) -> Unit | None:
+    """Return the same for a call."""
+    p = Problem.of(call)
+    return fastest(p.types, (p.m, p.n, p.k), threads, policy_of(call, p), ctx)
 
 
 @cache

@@ -13,12 +13,14 @@ from tile_core.dtypes import DTYPES
 from tile_core.errors import Where
 from tile_core.errors.memory import SharedMemoryExceeded
 from tile_core.ir import calls, nodes
-from tile_core.ir.attributes import ALIGN, ALIGNMENT, BETWEEN_BLOCKS, MANAGED, OFFSET, SHAPE, UNTIL
+from tile_core.ir.attributes import ALIGN, ALIGNMENT, APART, BETWEEN_BLOCKS, MANAGED, OFFSET, SHAPE, UNTIL
 from tile_core.ir.visit import StmtRewriter, collect
 from tile_core.records import dataclass
 from tile_core.simt.memory.shared_layouts import packed_buffers
 
 _SMALL, _LARGE = 16, 128
+#: Bytes of all scratch memory that does not share bytes with other scratch memory, at most.
+_APART = 1024
 #: Alignment in TVM's type of a buffer whose declaration has none.
 _UNSAID = 64
 
@@ -101,8 +103,12 @@ def plan_arena(body: Stmt, limit: int) -> tuple[Stmt, Arena]:
     ]
     if not buffers:
         return body, Arena(0)
-    total = min((_pack(order) for order in _orders(buffers)), key=lambda plan: plan[0])
-    size, offsets = total
+    apart = [b for b in buffers if b.is_apart]
+    size, offsets = _smallest(buffers)
+    if apart and (size > limit or sum(b.bytes for b in apart) > _APART):
+        for b in apart:
+            b.is_apart = False
+        size, offsets = _smallest(buffers)
     arrays = tuple(b.array(offsets[b.buffer], lives.lines) for b in buffers)
     if size > limit:
         raise _exceeded(buffers, size, limit)
@@ -126,9 +132,12 @@ class _Buffer:
         self.align = max(asked, _LARGE if self.bytes >= _LARGE else _SMALL)
         # The first dimension of a buffer managed by a pipelined loop is the slot.
         self.stages = max(self.shape[0], 1) if managed and self.shape else 1
+        self.is_apart = APART in notes
 
     def meets(self, other: _Buffer) -> bool:
-        """Whether the live ranges overlap."""
+        """Whether the live ranges overlap, or both are scratch memory that stays apart."""
+        if self.is_apart and other.is_apart:
+            return True
         if self.span is None or other.span is None:
             return False
         return self.span[0] <= other.span[1] and other.span[0] <= self.span[1]
@@ -228,6 +237,11 @@ def _orders(buffers: Sequence[_Buffer]) -> list[list[_Buffer]]:
     by_start = sorted(buffers, key=lambda b: b.span or (0, 0))
     by_length = sorted(buffers, key=lambda b: -(b.span[1] - b.span[0] if b.span else 0))
     return [by_start, by_size, by_length]
+
+
+def _smallest(buffers: Sequence[_Buffer]) -> tuple[int, dict[BufferVar, int]]:
+    """Return the size and offsets of the smallest plan."""
+    return min((_pack(order) for order in _orders(buffers)), key=lambda plan: plan[0])
 
 
 def _pack(order: Sequence[_Buffer]) -> tuple[int, dict[BufferVar, int]]:

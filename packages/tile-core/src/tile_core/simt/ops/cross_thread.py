@@ -13,7 +13,7 @@ from math import prod
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
-from tile_core.ir import calls, nodes
+from tile_core.ir import attributes, calls, nodes
 from tile_core.layout.digits import Digit
 from tile_core.layout.fragment import FragmentLayout
 from tile_core.records import dataclass
@@ -108,8 +108,8 @@ class Crossing:
         self.dist, self.thread, self.others, self.parts, self.arrays = dist, thread, others, parts, arrays
         self.size = prod(dist.padded)
         count = self.size * (parts.groups + is_relayed)
-        made = [nodes.alloc([count], nodes.element_type(a), "partial", "shared") for a in arrays]
-        self.scratch, self.allocate = [b for b, _ in made], nodes.seq([s for _, s in made])
+        self.scratch = [nodes.alloc([count], nodes.element_type(a), "partial", "shared")[0] for a in arrays]
+        self.allocate = nodes.seq([tirx.AllocBuffer(b, {attributes.APART: nodes.int_const(1)}) for b in self.scratch])
 
     def write(self) -> Stmt:
         """Return the store of partial results by one of each set of near threads."""

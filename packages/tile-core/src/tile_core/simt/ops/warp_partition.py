@@ -18,20 +18,29 @@ class WarpPartition:
         Warps along the rows and along the columns of C; further warps have no work.
     atoms_m, atoms_n
         Instruction tiles of a warp along the rows and columns, those in the padding included.
+    copies
+        Neighbouring warps with the same work, which all hold its result.
     """
 
     warps_m: int
     warps_n: int
     atoms_m: int
     atoms_n: int
+    copies: int = 1
 
     @property
     def warps(self) -> int:
         """Warps that have work."""
-        return self.warps_m * self.warps_n
+        return self.warps_m * self.warps_n * self.copies
+
+    @property
+    def work(self) -> int:
+        """Instruction tiles of a warp."""
+        return self.atoms_m * self.atoms_n
 
     def __str__(self) -> str:
-        return f"{self.warps_m} x {self.warps_n} warps of {self.atoms_m} x {self.atoms_n} tiles"
+        copies = f", {self.copies} with the same work" if self.copies > 1 else ""
+        return f"{self.warps_m} x {self.warps_n} warps of {self.atoms_m} x {self.atoms_n} tiles{copies}"
 
 
 @cache

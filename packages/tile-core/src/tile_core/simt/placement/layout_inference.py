@@ -21,6 +21,7 @@ from tile_core.ir.visit import collect, role
 from tile_core.layout import LayoutMap
 from tile_core.layout.fragment import FragmentLayout, spread
 from tile_core.lowering.dispatch import Selection, guarded
+from tile_core.ops.effects import effects
 from tile_core.records import dataclass
 from tile_core.simt.memory.alignment import Aligned, view_roots, with_views
 from tile_core.simt.ops.reducer import is_update, partial
@@ -128,6 +129,8 @@ class _Inference:
         self.nests, self.demoted = dict[int, FragmentLayout](), dict[BufferVar, str]()
         self.placement = Placement(self.held, layouts=layouts, reducers=self.reducers)
         self.asked = frozenset(layouts)
+        #: Fragments that ops only read, with the layouts that they demanded.
+        self.operands: dict[BufferVar, FragmentLayout] = {}
         #: Reducers whose rows belong to groups of threads, whether to try that, and whether a loop needs other rows.
         self.rows: set[BufferVar] = set()
         self.by_rows, self.misses_rows = True, False
@@ -267,6 +270,8 @@ class _Inference:
         for position, want in wants.items():
             buffer = views[position].buffer
             if isinstance(want, FragmentLayout):
+                if self.known(buffer) is None and all(w.buffer is not buffer for w in effects(site.stmt)[1]):
+                    self.operands[buffer] = want
                 changed |= self.want(buffer, want, variant.name)
             elif self.in_registers(buffer):
                 self.demote(buffer, f"{variant.name} takes it from shared memory")
@@ -293,7 +298,14 @@ class _Inference:
             self.held[buffer] = layout
             return True
         if found != layout and not found.same_as(layout):
-            self.demote(buffer, f"{who} needs {layout}, but it is {found}")
+            # Accumulators keep their threads, with all that follows them in attention; the operand of the next product,
+            # which several groups of threads read or some do not, is exchanged once. It has fewer elements to exchange
+            # than accumulators in shared memory, which each loop reads again.
+            operands = [b for b, of in self.operands.items() if of.registers > layout.registers and of.same_as(found)]
+            for other in operands:
+                self.demote(other, f"{who} needs {buffer.name} in {layout}, but this operand keeps it in {found}")
+            if not operands:
+                self.demote(buffer, f"{who} needs {layout}, but it is {found}")
         elif layout.registers > found.registers:
             # The same elements in the same registers, and more padding, which this op writes.
             self.held[buffer] = layout

@@ -18,7 +18,7 @@ _BEHIND = ("", "", "", "T.clear(p)", "for i, j in T.Parallel({m}, {n}):\n    s[i
 @st.composite
 def product_loops(draw: Draw) -> Unit:
     """Draw a loop of two or three chained products."""
-    m, n, k = (draw(st.sampled_from(x)) for x in ((64, 64, 128, 64, 48), (16, 32, 64, 32, 24), (16, 32, 64)))
+    m, n, k = (draw(st.sampled_from(x)) for x in ((64, 64, 128, 32, 48, 16), (16, 32, 64, 32, 24), (16, 32, 64)))
     same = draw(st.sampled_from((False, False, True)))
     d = k if same else draw(st.sampled_from((16, 32, 64, 40)))
     trips, stages, sizes = (

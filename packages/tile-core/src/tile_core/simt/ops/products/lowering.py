@@ -124,7 +124,7 @@ class RegisterProduct(ABC, Generic[PlanT]):
         """Bind the lane's variables and the warp's corner of C."""
         s, instruction, thread = self.plan.split, self.plan.instruction, self.call.block.thread
         width = instruction.threads
-        warp = tirx.floordiv(thread, width)
+        warp = tirx.floordiv(thread, width * s.copies)
         column = 0 if s.warps_n == 1 else (warp if s.warps_m == 1 else tirx.floormod(warp, s.warps_n))
         row = 0 if s.warps_m == 1 else (warp if s.warps_n == 1 else tirx.floordiv(warp, s.warps_n))
         values = (

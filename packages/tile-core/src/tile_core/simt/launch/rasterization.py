@@ -11,85 +11,81 @@ layers of bfloat16 took this part of the time in the order of the grid: 256 x 61
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tile_core.analysis.flow import names_of
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import attributes, nodes
 from tile_core.ir.grammar import PRIVATE
-from tile_core.ir.program import cluster_of
 from tile_core.ir.visit import annotation, collect, role
 from tile_core.ops.base import OpCall, is_op
-from tile_core.simt.kernel_plan import KernelPlan
-from tile_core.simt.launch.longest_first import longest_first
-from tile_cuda.machine import machine_of
-from tile_cuda.ops.store_nests import store_nests
-
-if TYPE_CHECKING:
-    from tile_core.context import Context
+from tile_core.simt.launch.store_nests import store_nests
+from tile_core.simt.pipelining.async_products import accumulator_of, products_of
 
 _PANELS = (1, 2, 4, 8, 16, 32)
-_NEIGHBOURS = 16
-"""Blocks whose loads become one: as many as a cluster of multiprocessors of an H100 or H200 runs."""
 _GAIN = 0.9
-"""Part of the operands of the given order that panels may read at most, to be worth their divisions."""
+"""Time of panels relative to the given order, at most, to be worth their divisions."""
 
 
-def choose_order(plan: KernelPlan, ctx: Context, accumulators: Collection[BufferVar]) -> KernelPlan:
-    """Note the rasterization order, if panels are known and worth it.
+def panels(
+    body: Stmt, blocks: int, neighbours: int, time: Callable[[float, int], float] | None = None, always: bool = False
+) -> Mapping[str, Any]:
+    """Return the rasterization order of a grid, or none without panels that save time.
+
+    The largest part of a tensor to which accumulators, or fragments computed from them, are copied is a block's result.
 
     Parameters
     ----------
-    accumulators
-        Accumulators of products: the largest part of a tensor that one of them, or a fragment computed from them, is
-        copied to is a block's result.
+    body
+        The program.
+    blocks
+        Blocks that run at a time.
+    neighbours
+        Blocks whose loads become one where all blocks run at a time; 0 if the order does not matter then.
+    time
+        Returns the estimated time of a step along K, given the rows and columns that concurrent blocks read for it,
+        and the elements of their results. By default it is proportional to these rows and columns, and unknown grids
+        have panels; given a time, there are as many blocks along their axes as run at a time.
+    always
+        Whether panels are worth it wherever they are known.
     """
-    if ctx.options.rasterization == "never" or not accumulators or plan.order:
-        return plan
-    if cluster_of(plan.program.attrs) != (1, 1, 1):
-        return plan  # the program chooses which blocks share operands
-    axes = {int(annotation(s, attributes.AXIS)): s for s in collect(plan.body, tirx.For) if role(s) == "grid"}
-    tile = _result(plan.body, _computed_from(plan.body, accumulators))
+    calls = list(map(OpCall.decode, products_of(body)))
+    accumulators = [call.args[accumulator_of(call)].buffer for call in calls]
+    axes = {int(annotation(s, attributes.AXIS)): s for s in collect(body, tirx.For) if role(s) == "grid"}
+    tile = _result(body, _computed_from(body, accumulators)) if accumulators else None
     if tile is None or 0 not in axes or 1 not in axes or len(tile[1]) < 2:
-        return plan
+        return {}
     values: dict[Var, list[Expr]] = {}
-    for s in collect(plan.body, (tirx.Bind, tirx.BufferStore)):
+    for s in collect(body, (tirx.Bind, tirx.BufferStore)):
         if type(s) is tirx.BufferStore and nodes.scope_of(s.buffer) in PRIVATE:
             values.setdefault(s.buffer, []).append(s.value)
         elif type(s) is tirx.Bind and not nodes.is_tile_call(s.value):
             values[s.var] = [s.value]
     rows, columns = (_axis(at, axes, values) for at in tile[0][-2:])
     if rows is None or columns is None or {rows, columns} != {0, 1}:
-        return plan
+        return {}
     extent = int(tile[1][-2]), int(tile[1][-1])
-    blocks = machine_of(ctx.target.arch).processors  # one of each at a time
     panel = min(_PANELS, key=lambda p: _read(p, *extent, blocks))
     given = [nodes.as_int(axes[axis].extent) for axis in (rows, columns)]
-    if ctx.options.rasterization == "auto" and all(isinstance(n, int) for n in given):
+    if time is not None:
+        given = [n if isinstance(n, int) else blocks for n in given]
+    if not always and all(isinstance(n, int) for n in given):
         first = 1 if columns == 0 else 0  # blocks along x are numbered first
         if prod(given) <= blocks:
-            blocks = _NEIGHBOURS
+            if not neighbours:
+                return {}
+            blocks = neighbours
             panel = min(_PANELS, key=lambda p: _read(p, *extent, blocks))
         panel = min(panel, given[0])  # few rows: all blocks of a column read it at a time
-        if _read(panel, *extent, blocks) > _GAIN * _read_in_order(given, extent, first, blocks):
-            return plan
-    return plan.replace(order={"panel": panel, "order": "row" if rows == 1 else "column"})
-
-
-def begin_longest(plan: KernelPlan, ctx: Context) -> KernelPlan:
-    """Let the blocks with the largest trip counts begin first, see `tile_core.simt.launch.longest_first`.
-
-    Causal attention on an H200, relative to cuDNN, bfloat16, the fastest of six tiles, and before: 32 heads and 8 key
-    heads of 128, 1,024 positions 1.80 (1.31), 4,096 1.07 (0.93), 16,384 1.03 (0.97); 16 heads of 64, 4,096 positions
-    1.09 (0.87); 32 heads of 256, 2,048 positions 1.08 (0.86).
-    """
-    is_given = ctx.options.rasterization == "never" or plan.order or cluster_of(plan.program.attrs) != (1, 1, 1)
-    processors = 1 if ctx.options.rasterization == "always" else machine_of(ctx.target.arch).processors
-    order = None if is_given else longest_first(plan.body, processors)
-    return plan if order is None else plan.replace(order=order)
+        read, before = _read(panel, *extent, blocks), _read_in_order(given, extent, first, blocks)
+        if time is not None:
+            read, before = (time(lines, blocks * prod(extent)) for lines in (read, before))
+        if read > _GAIN * before:
+            return {}
+    return {"panel": panel, "order": "row" if rows == 1 else "column"}
 
 
 def _computed_from(body: Stmt, accumulators: Collection[BufferVar]) -> list[BufferVar]:
