@@ -31,8 +31,12 @@ _FLAGS = (
 _UNROLLED = ("-mllvm", "-unroll-threshold=10000000", "-mllvm", "-unroll-full-max-count=100000")
 #: Instructions of lanes but moves, also of halves of words; functions that nothing looks into (``instructions.h``).
 _ARITHMETIC = re.compile(r"\s+(v_(?!mov_|readfirstlane|pack_b32|perm_b32)|; (unary|binary)$)")
-#: 64-bit additions and shifts, sign extension, and additions but of long constants.
-_ADDRESS = re.compile(r"\s+(v_add_co|v_lshlrev_b64|v_ashrrev_i32\w* v\d+, 31,|v_add_nc_u32\w*(?!.* 0x[0-9a-f]{6}))")
+#: 64-bit additions and shifts, sign extension, and additions but of long constants: clang adds bits that are clear by
+#: ``or``, such as 8 to a multiple of 16.
+_ADDRESS = re.compile(
+    r"\s+(v_add_co|v_lshlrev_b64|v_ashrrev_i32\w* v\d+, 31,|v_add_nc_u32\w*(?!.* 0x[0-9a-f]{6})"
+    r"|v_or_b32\w* v\d+, (\d+|0x[0-9a-f]{1,5}), )"
+)
 #: Attributes of parameters that differ between the threads of a simdgroup.
 _OF_THREADS = ("thread_position_in_grid", "thread_position_in_threadgroup", "thread_index_in_threadgroup",
                "thread_index_in_simdgroup")  # fmt: skip

@@ -109,7 +109,9 @@ class Crossing:
         self.size = prod(dist.padded)
         count = self.size * (parts.groups + is_relayed)
         self.scratch = [nodes.alloc([count], nodes.element_type(a), "partial", "shared")[0] for a in arrays]
-        self.allocate = nodes.seq([tirx.AllocBuffer(b, {attributes.APART: nodes.int_const(1)}) for b in self.scratch])
+        # Complete results behind partial ones are read while the next op writes its partial ones.
+        notes = {} if is_relayed else {attributes.APART: nodes.int_const(1)}
+        self.allocate = nodes.seq([tirx.AllocBuffer(b, notes) for b in self.scratch])
 
     def write(self) -> Stmt:
         """Return the store of partial results by one of each set of near threads."""
