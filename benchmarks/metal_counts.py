@@ -49,16 +49,15 @@ ran in the emulator on the same arguments and were right. Numbers are totals ove
 memory (of one threadgroup) and registers (of one thread, an estimate: what clang allocates for a GPU of 32 lanes, with
 instructions in an order with few live values). Arithmetic instructions are those of one thread in what clang makes for
 that GPU with all loops unrolled: both sides of branches, no moves, no additions for addresses (nor what clang makes of
-them, an `or` with a constant), a product and an addition apart. Bytes are those of the threads' accesses, before any cache. **Bold** is more than 1.05 times what is
-written by hand.
+them, an `or` with a constant), a product and an addition apart. Bytes are those of the threads' accesses, before any
+cache. **Bold** is more than 1.05 times what is written by hand.
 
 Where registers or arithmetic are more than by hand: a thread computes its lane, row and column once (6 to 13
 instructions); two `bfloat16` results become a word by arithmetic on that GPU; the maxima of attention and softmax order
 zeros and keep numbers beside NaN: a second search by integers, in a branch that zeros and subnormal numbers alone take
-(80 of the 112 instructions more of attention 64 deep), and keys of integers between threads, where `fmax` by hand does
-neither; softmax divides, with five instructions for a quotient besides the shared reciprocal, where the text by hand
-multiplies by it; one thread adds the last four parts of four rows, where by hand four threads add those of
-one; the vector products multiply each weight by its scale, as the program says, where the text by hand multiplies a
+(most of what attention has more), and keys of integers between threads, where `fmax` by hand does neither; softmax
+divides, with five instructions for a quotient besides the shared reciprocal, where the text by hand multiplies by it;
+one thread adds the last four parts of four rows, where by hand four threads add those of one; the vector products multiply each weight by its scale, as the program says, where the text by hand multiplies a
 group's total; decoding to `float` by hand relies on subnormal numbers of `half`, which an implementation may flush; a
 kernel for metal4 compares once the elements that lanes hold (80 comparisons and a vote), for any K. Registers of
 products of 8-bit floats and of 4-bit integers hold the tiles of the next iteration, those of softmax an index.
