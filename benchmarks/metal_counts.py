@@ -57,10 +57,11 @@ instructions); two `bfloat16` results become a word by arithmetic on that GPU; t
 zeros and keep numbers beside NaN: a second search by integers, in a branch that zeros and subnormal numbers alone take
 (most of what attention has more), and keys of integers between threads, where `fmax` by hand does neither; softmax
 divides, with five instructions for a quotient besides the shared reciprocal, where the text by hand multiplies by it;
-one thread adds the last four parts of four rows, where by hand four threads add those of one; the vector products multiply each weight by its scale, as the program says, where the text by hand multiplies a
-group's total; decoding to `float` by hand relies on subnormal numbers of `half`, which an implementation may flush; a
-kernel for metal4 compares once the elements that lanes hold (80 comparisons and a vote), for any K. Registers of
-products of 8-bit floats and of 4-bit integers hold the tiles of the next iteration, those of softmax an index.
+one thread adds the last four parts of four rows, where by hand four threads add those of one; the vector products
+multiply each weight by its scale, as the program says, where the text by hand multiplies a group's total; decoding to
+`float` by hand relies on subnormal numbers of `half`, which an implementation may flush; a kernel for metal4 compares
+once the elements that lanes hold (80 comparisons and a vote), for any K. Registers of products
+of 8-bit floats and of 4-bit integers hold the tiles of the next iteration.
 
 One query: the program finds all scores before their maximum, which takes barriers and registers instead of exponentials
 for each key; its second product is one of matrices, of whose 8 rows one is used, so that lanes read a weight eight
