@@ -421,3 +421,20 @@ def rows_outside_are_gathered(patch: Any) -> None:
     from tile_cuda.ops import copy_async
 
     patch.setattr(copy_async, "row_number", lambda rows, i: tirx.max(row_number(rows, i), tirx.IntImm("int64", 0)))
+
+
+def rows_of_other_iterations_are_trimmed(patch: Any) -> None:
+    """CPU: rows that an iteration reads at another number than its own are not computed."""
+    from tile_core.cpu import trim_tiles
+
+    need, read = trim_tiles._Needs.need, trim_tiles._Needs.read
+
+    def reading(self: Any, e: Any) -> None:
+        with patch.context() as inner:
+            inner.setattr(
+                self_type, "need", lambda self, tile, rows=None: need(self, tile, 1 if rows is None else rows)
+            )
+            read(self, e)
+
+    self_type = trim_tiles._Needs
+    patch.setattr(self_type, "read", reading)

@@ -110,6 +110,11 @@ FINDS = {
         Chunk("programs", 0, 10, "converted-operands"),
     ),
     "rows that do not exist": ("rows_outside_are_gathered", "cuda:sm_80", Chunk("programs", 0, 10, "gathered-loops")),
+    "rows of other iterations": (
+        "rows_of_other_iterations_are_trimmed",
+        "cpu",
+        Chunk("programs", 0, 20, "padded-rows"),
+    ),
     "scales of blocks of products": ("blocks_have_the_first_scale", "cpu", Chunk("programs", 0, 10, "scaled-products")),
 }
 

@@ -91,7 +91,7 @@ class _MergeSteps(StmtRewriter):
         if products is None or not exact or nodes.as_int(clear) != 0 or any(uses(m, var) for m in _exprs(c.mins)):
             return 1
         for view, axis in zip((a, b), _depths(call), strict=True):
-            others = [m for d, m in enumerate(view.mins) if d != len(view.mins) + axis]
+            others = [m for d, m in enumerate(view.mins) if d != axis]
             if any(uses(m, var) for m in _exprs(others)) or not _advances(view.mins[axis], var, view.extents[axis]):
                 return 1
         if products.dot in TILES:
@@ -102,7 +102,9 @@ class _MergeSteps(StmtRewriter):
 
 def _depths(call: OpCall) -> tuple[int, int]:
     """Return the dimensions of A and B along k."""
-    return (-2 if bool(call.attrs[TRANSPOSE_A]) else -1), (-1 if bool(call.attrs[TRANSPOSE_B]) else -2)
+    a, b = call.args[:2]
+    turned = bool(call.attrs[TRANSPOSE_A]), bool(call.attrs[TRANSPOSE_B])
+    return a.matrix_dims()[0 if turned[0] else 1], b.matrix_dims()[1 if turned[1] else 0]
 
 
 def _advances(low: Expr, var: Var, step: int) -> bool:

@@ -23,7 +23,7 @@ from dataclasses import replace
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.cpu.isa import Isa
-from tile_core.cpu.micro_rows import FEW_ROWS, dot_rows
+from tile_core.cpu.micro_rows import FEW_ROWS, dot_rows, following_rows
 from tile_core.cpu.packing import converted, needs_conversion, registers, transposed
 from tile_core.cpu.tile2d import (
     Tile2D,
@@ -71,7 +71,8 @@ def micro_gemm(
     clear
         A bool, or a boolean expression that is evaluated where the statement runs. When true, C is not used.
     stored_rows
-        The number of rows of B's buffer, if B is a part of each row there: the next rows are then prefetched.
+        The number of rows of B's buffer, if B is a part of each row there: the next rows are then prefetched. For a
+        transposed B these are the product's columns.
 
     Returns
     -------
@@ -84,14 +85,17 @@ def micro_gemm(
     acc = accumulator(c.dtype)
     plain = m == 1 and not b.transposed and b.load is None
     prefetched_rows = stored_rows if plain and LEAST_RUN <= n * bits_of(b.dtype) <= PAGE else None
-    split = _depth(k, m, prefetched_rows is not None) if c.dtype == acc and not (b.transposed and m <= FEW_ROWS) else k
+    in_order_of_memory = not needs_conversion(b, acc) and _is_one_strip(m, n, acc, isa)
+    whole = c.dtype != acc or (m <= FEW_ROWS and (b.transposed or in_order_of_memory))
+    split = k if whole else _depth(k, m, prefetched_rows is not None)
+    near = None if prefetched_rows is not None or b.load is not None or m > FEW_ROWS else stored_rows
     if split == k:
-        return _block(_Call(a, b, c, m, n, k, acc, isa, clear))
+        return _block(_Call(a, b, c, m, n, k, acc, isa, clear, stored_rows=near))
 
     def part(start: Expr, depth: int, first: Expr) -> Stmt:
         rows = b.window(start, 0)
         jump = None if prefetched_rows is None or depth < split else _jump(rows.row0, split, prefetched_rows)
-        return _block(_Call(a.window(0, start), rows, c, m, n, depth, acc, isa, first, jump))
+        return _block(_Call(a.window(0, start), rows, c, m, n, depth, acc, isa, first, jump, near))
 
     return in_order(k, split, clear, part)
 
@@ -127,6 +131,8 @@ class _Call:
     clear: Expr
     #: Prefetch distance in rows.
     jump: Expr | None = None
+    #: Rows of the buffer up to which rows behind the product's own are prefetched.
+    stored_rows: Expr | None = None
 
 
 @dataclass(frozen=True)
@@ -160,8 +166,9 @@ def _dots(call: _Call) -> Stmt:
         made, b = converted(b, call.k, call.n, call.acc, call.isa, "b_panel")
         statements += made
     product = dot_rows(
-        a, b, call.c, call.m, call.n, call.k, acc=call.acc, isa=call.isa, clear=call.clear, add=multiply_add
-    )
+        a, b, call.c, call.m, call.n, call.k, acc=call.acc, isa=call.isa, clear=call.clear, add=multiply_add,
+        stored_rows=call.stored_rows,
+    )  # fmt: skip
     return sequence(*statements, product)
 
 
@@ -221,6 +228,9 @@ def _register_tile(call: _Call, i0: Expr, j0: Expr, rows: int, vectors: tuple[tu
         for r, offset, lanes, slot in cells:
             if r == 0 and call.jump is not None and offset * bits_of(b.dtype) % CACHE_LINE == 0:
                 stores.append(prefetch(b.buffer, b.at(plus(p, call.jump), plus(j0, offset))))
+            if r == 0 and call.stored_rows is not None and offset * bits_of(b.dtype) % CACHE_LINE == 0:
+                width = call.n * bits_of(b.dtype)
+                stores += following_rows(b, p, plus(j0, offset), 1, width, call.stored_rows)
             x = splat(tirx.BufferLoad(a.buffer, a.at(plus(i0, r), p)), lanes)
             y = cast(tirx.BufferLoad(b.buffer, at(b, p, plus(j0, offset), lanes)), b.dtype, acc, lanes)
             stores.append(tirx.BufferStore(tile, multiply_add(tirx.BufferLoad(tile, slot), x, y, acc, lanes), slot))
@@ -276,6 +286,12 @@ def _depth(k: int, m: int, short: bool) -> int:
     if k <= DEEPEST:
         return k
     return next((d for d in range(DEEPEST, SHALLOWEST - 1, -1) if k % d == 0), 256)
+
+
+def _is_one_strip(m: int, n: int, acc: str, isa: Isa) -> bool:
+    """Whether all columns have accumulators at once: B is read in order."""
+    strips = columns(m, n, acc, isa)
+    return len(strips) == 1 and strips[0].count == 1
 
 
 def _jump(row: Var, run: int, stored: Expr) -> Expr:

@@ -7,15 +7,32 @@ At the end the lanes of all accumulators are added up together, by shuffles that
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BinaryNode, BufferVar, Expr, Stmt, Var
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.packing import registers
-from tile_core.cpu.tile2d import Tile2D, bits_of, cast, loop, plus, ramp, sequence, splat, times, vector_dtype, zero
+from tile_core.cpu.tile2d import (
+    Tile2D,
+    bits_of,
+    cast,
+    loop,
+    plus,
+    prefetch,
+    ramp,
+    sequence,
+    splat,
+    times,
+    vector_dtype,
+    zero,
+)
+from tile_core.ir import nodes
 
 #: Up to this many rows of A, a product reads its B once: a panel of B would cost as much as the product.
 FEW_ROWS = 4
+#: Bits of a line of memory, and between an access and the line that is prefetched at its time.
+_LINE, _DISTANCE = 512, 8 * 4096
 #: Rows of the stored matrix that are read side by side.
 _STREAMS = 8
 
@@ -24,8 +41,9 @@ Accumulate = Callable[[Expr, Expr, Expr, str, int], Expr]
 
 
 def dot_rows(
-    a: Tile2D, b: Tile2D, c: Tile2D, m: int, n: int, k: int, *, acc: str, isa: Isa, clear: bool, add: Accumulate
-) -> Stmt:
+    a: Tile2D, b: Tile2D, c: Tile2D, m: int, n: int, k: int, *, acc: str, isa: Isa, clear: bool, add: Accumulate,
+    stored_rows: Expr | None = None,
+) -> Stmt:  # fmt: skip
     """Return the statement ``c = (clear ? 0 : c) + a @ b``.
 
     Parameters
@@ -40,6 +58,8 @@ def dot_rows(
         As in ``micro_gemm``.
     add
         ``add(total, x, y, dtype, lanes)`` gives ``total + x * y``.
+    stored_rows
+        As in ``micro_gemm``.
     """
     lanes = _lanes(k, acc, isa)
     most = max(1, min(_STREAMS, lanes, (isa.registers - m - 2) // (m + 1)))
@@ -51,11 +71,51 @@ def dot_rows(
         count = (n - start) // width
 
         def group(index: Expr, width: int = width, start: int = start) -> Stmt:
-            return _group(a, b, c, m, plus(times(index, width), start), width, k, lanes, acc, clear, add)
+            j0 = plus(times(index, width), start)
+            fetched = [] if stored_rows is None else _fetched(b.flipped(), j0, width, k, stored_rows)
+            return sequence(*fetched, _group(a, b, c, m, j0, width, k, lanes, acc, clear, add))
 
         parts.append(loop("group", count, group))
         start += count * width
     return sequence(*parts)
+
+
+def following_rows(b: Tile2D, row: Expr, column: Expr, count: int, bits: int, stored: Expr) -> list[Stmt]:
+    """Return the prefetch of a line in rows that a product reads next.
+
+    Parameters
+    ----------
+    b
+        A matrix in memory.
+    row, column, count
+        Where the product reads, relative to the matrix's corner, and the number of adjacent rows.
+    bits
+        Bits of a row that are read.
+    stored
+        The number of rows of its buffer, after which no row is prefetched.
+    """
+    kinds = {nodes.dtype_of(e) for e in (b.row0, stored) if not isinstance(nodes.as_int(e), int)}
+    if len(kinds) > 1:
+        return []
+    dtype = kinds.pop() if kinds else "int32"
+    last = (
+        nodes.cast(stored, dtype) if not isinstance(nodes.as_int(stored), int) else nodes.int_const(int(stored), dtype)
+    )
+    distance = max(count, _DISTANCE // (-(-bits // _LINE) * _LINE))
+    found = []
+    for at in range(count):
+        after = plus(plus(b.row0, row), distance + at)
+        after = nodes.int_const(after, dtype) if isinstance(after, int) else nodes.cast(after, dtype)
+        where = replace(b, row0=tirx.min(after, last - 1)).at(0, column)
+        found.append(prefetch(b.buffer, where))
+    return found
+
+
+def _fetched(b: Tile2D, j0: Expr, width: int, k: int, stored: Expr) -> list[Stmt]:
+    """Return prefetches of all lines of the rows after a group of rows."""
+    step = _LINE // bits_of(b.dtype)
+    lines = range(0, k, step)
+    return [s for p in lines for s in following_rows(b, j0, p, width, k * bits_of(b.dtype), stored)]
 
 
 def _lanes(k: int, acc: str, isa: Isa) -> int:

@@ -350,7 +350,7 @@ def _in_place(call: Call) -> bool:
     """
     a = call.a
     whole = call.words % SIDE == 0 and call.k % call.products.dot.group == 0 and call.m % SIDE == 0
-    held = nodes.scope_of(a.buffer) != "global" and a.load is None and not a.transposed
+    held = nodes.scope_of(a.buffer) != "global" and a.load is None and not (a.transposed or a.between)
     return whole and held and 0 < _row_words(a) <= _MOST_ROW
 
 

@@ -22,6 +22,7 @@ from tile_core.cpu.scratch import lower_scratch
 from tile_core.cpu.share_packing import share_packing
 from tile_core.cpu.target import isa_of
 from tile_core.cpu.threads import run_threads
+from tile_core.cpu.trim_tiles import trim_tiles
 from tile_core.cpu.vectorize import vectorize
 from tile_core.cpu.watch import watch
 from tile_core.dtypes import DTYPES
@@ -67,10 +68,11 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     """Return the core's passes followed by the CPU's."""
     roles = Pass("roles", _roles, "before all that looks at neighbouring statements: one thread does the work of all")
     through = Pass("read_through", _read_through, "before lowering: whole tiles show the use of a copy")
+    trimmed = Pass("trim", _trim, "first: all other passes see fewer rows")
     poisoned = Pass("poison", _poison, "first: scratch that the program does not fill keeps its poison")
     products = Pass("products", _products, "after lowering, whose loops are not fused either; before math, which is")
     spine = spine.declare(*ATTRIBUTES)
-    return spine.before("lower_ops", roles, poisoned, through).then(
+    return spine.before("lower_ops", roles, trimmed, poisoned, through).then(
         products,
         Pass("watch", _watch, "while the accesses of a tensor are those of the program's blocks and atomics"),
         Pass("threads", _threads, "before guards: thread numbers become loop variables with known ranges"),
@@ -106,6 +108,12 @@ def _read_through(plan: Plan, ctx: Context) -> Plan:
     if ctx.options.generic:
         return plan
     return plan.replace(body=read_through(plan.body, plan.program.layouts, isa_of(ctx.target)))
+
+
+def _trim(plan: Plan, ctx: Context) -> Plan:
+    if ctx.options.generic:
+        return plan
+    return plan.replace(body=trim_tiles(plan.body, plan.program.layouts))
 
 
 def _roles(plan: Plan, ctx: Context) -> Plan:

@@ -115,13 +115,12 @@ class _ReadThrough(StmtRewriter):
             return False
         whole = all(nodes.as_int(m) == 0 for m in tile.mins) and list(tile.extents) == nodes.shape_of(tile.buffer)
         strides = list(src.buffer.ty.strides or [])
-        rows = src.extents[:-2] + tile.extents[:-2]
         return (
             whole
             and len(src.extents) >= 2
             and len(tile.extents) >= 2
-            and src.extents[-2:] == tile.extents[-2:]
-            and all(e == 1 for e in rows)
+            and _matrix(src) is not None
+            and _matrix(src) == _matrix(tile)
             and (not strides or nodes.as_int(strides[-1]) == 1)
             and not DTYPES[src.dtype].is_packed
             and not any(collect(m, (ir.TensorLoad, ir.Call)) for m in src.mins if not isinstance(m, int))
@@ -166,6 +165,14 @@ class _ReadThrough(StmtRewriter):
         return [c for c in (tirx.GE(low, zero), tirx.LE(low, size - src.extents[d])) if not self.analyzer.can_prove(c)]
 
 
+def _matrix(view: View) -> tuple[int, int] | None:
+    """Return the rows and columns of one matrix with adjacent columns; else ``None``."""
+    rows, columns = view.matrix_dims()
+    others = (e for d, e in enumerate(view.extents) if d not in (rows, columns))
+    is_one = columns == len(view.extents) - 1 and all(e == 1 for e in others)
+    return (view.extents[rows], view.extents[columns]) if is_one else None
+
+
 def _is_product(s: Stmt) -> bool:
     return is_op(s) and str(s.value.op.name) == "tile.gemm"
 
@@ -189,6 +196,14 @@ def _may_write(s: Stmt, buffer: BufferVar) -> bool:
     if is_op(s):
         known = str(s.value.op.name) in ("tile.copy", "tile.fill", "tile.gemm", "tile.reduce", "tile.transpose")
         return not known or any(v.buffer.same_as(buffer) for v in effects(s)[1])
-    if isinstance(s, tirx.Bind):
-        return bool(collect(s.value, ir.Call))
-    return not isinstance(s, tirx.AllocBuffer)
+    if collect(s, (tirx.Evaluate, tirx.While, tirx.AssertStmt, tirx.DeclBuffer)):
+        return True
+    if any(x.buffer.same_as(buffer) for x in collect(s, tirx.BufferStore)):
+        return True
+    return not all(map(_only_reads, collect(s, ir.Call)))
+
+
+def _only_reads(call: Expr) -> bool:
+    """Whether a call is a value, which writes nothing."""
+    effect = call.op.get_attr("TCallEffectKind") if isinstance(call.op, ir.Op) else None
+    return effect is not None and int(effect) <= tirx.CallEffectKind.ReadState.value

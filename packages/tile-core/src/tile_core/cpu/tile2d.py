@@ -19,15 +19,18 @@ class Tile2D:
     buffer
         The tirx buffer.
     lead
-        Indices of the dimensions of the buffer before its last two.
+        Indices of the dimensions of the buffer before that of the rows.
     row0, col0
-        Offsets (ints or expressions) into the last two dimensions.
+        Offsets (ints or expressions) into the dimension of the rows and the last one.
     transposed
-        Logical element ``(i, j)`` lives at ``buffer[*lead, row0 + j, col0 + i]``, not ``[*lead, row0 + i, col0 + j]``.
+        Logical element ``(i, j)`` lives at ``buffer[*lead, row0 + j, *between, col0 + i]``, not ``[*lead, row0 + i,
+        *between, col0 + j]``.
     dtype
         TVM dtype of the buffer's elements.
     load
         Replaces reading: ``load(i, j)`` returns the value of element ``(i, j)``, of any dtype that a Cast accepts.
+    between
+        Indices of the dimensions between that of the rows and the last one.
     """
 
     buffer: BufferVar
@@ -37,11 +40,12 @@ class Tile2D:
     transposed: bool
     dtype: str
     load: BinaryNode | None = None
+    between: tuple[Expr, ...] = ()
 
     def at(self, i: Expr, j: Expr) -> list[Expr]:
         """Full index list of logical element ``(i, j)``."""
         row, col = (j, i) if self.transposed else (i, j)
-        return [*self.lead, plus(self.row0, row), plus(self.col0, col)]
+        return [*self.lead, plus(self.row0, row), *self.between, plus(self.col0, col)]
 
     def read(self, i: Expr, j: Expr) -> Expr:
         """Value of logical element ``(i, j)``: through ``load`` if there is one."""

@@ -65,13 +65,12 @@ class PackedGemm(Variant):
         """Return the micro-kernel's loops."""
         a, b, c, clear = call.args
         trans_a, trans_b = bool(call.attrs[attributes.TRANSPOSE_A]), bool(call.attrs[attributes.TRANSPOSE_B])
-        m, n = c.extents[-2:]
-        k = a.extents[-2] if trans_a else a.extents[-1]
+        m, n, k = sizes(call)
         clear = bool(int(clear.value)) if isinstance(clear, tirx.IntImm) else clear
         product = micro_gemm(
             decoded(tile2d(a, trans_a)), decoded(tile2d(b, trans_b)), tile2d(c, False), m, n, k,
             isa=self.isa, clear=clear,
-            stored_rows=_rows_around(b) if INSIDE in call.attrs and not trans_b else None,
+            stored_rows=_rows_around(b) if INSIDE in call.attrs else None,
         )  # fmt: skip
         return guarded(product) if INSIDE in call.attrs else product
 
@@ -157,7 +156,7 @@ def sizes(call: DecodedCall) -> tuple[int, int, int]:
     """Return M, N and K of a product."""
     a, _, c = call.args[:3]
     m, n = c.extents[-2:]
-    return m, n, a.extents[-2] if bool(call.attrs[attributes.TRANSPOSE_A]) else a.extents[-1]
+    return m, n, a.extents[a.matrix_dims()[0 if bool(call.attrs[attributes.TRANSPOSE_A]) else 1]]
 
 
 def refusal(ctx: Context, views: dict[str, View]) -> str:
@@ -176,8 +175,11 @@ def refusal(ctx: Context, views: dict[str, View]) -> str:
 
 
 def tile2d(view: View, transposed: bool) -> Tile2D:
-    """Return a matrix operand in the form that the micro-kernels take."""
-    return Tile2D(view.buffer, tuple(view.mins[:-2]), view.mins[-2], view.mins[-1], transposed, view.dtype)
+    """Return a matrix with columns in the last dimension as the micro-kernels take it."""
+    mins, rows = view.mins, view.matrix_dims()[0]
+    return Tile2D(
+        view.buffer, mins[:rows], mins[rows], mins[-1], transposed, view.dtype, between=mins[rows + 1 : -1]
+    )  # fmt: skip
 
 
 def decoded(tile: Tile2D) -> Tile2D:
@@ -189,8 +191,9 @@ def decoded(tile: Tile2D) -> Tile2D:
 
 def _rows_around(view: View) -> Expr | None:
     """Return the number of rows of a view's buffer if each continues beyond the view."""
-    whole = nodes.as_int(view.buffer.shape[-1]) == view.extents[-1]
-    return None if whole else view.buffer.shape[-2]
+    rows, columns = view.matrix_dims()
+    whole = columns == rows + 1 and nodes.as_int(view.buffer.shape[columns]) == view.extents[columns]
+    return None if whole else view.buffer.shape[rows]
 
 
 def _inside(view: View) -> bool:

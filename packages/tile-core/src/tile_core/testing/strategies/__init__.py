@@ -33,6 +33,7 @@ from tile_core.testing.strategies.mutants import mutants_of
 from tile_core.testing.strategies.names import names
 from tile_core.testing.strategies.nested_loops import nested_loops
 from tile_core.testing.strategies.packed import packed
+from tile_core.testing.strategies.padded_rows import padded_rows
 from tile_core.testing.strategies.pointers import pointers
 from tile_core.testing.strategies.product_loops import product_loops
 from tile_core.testing.strategies.rare import rare_ops
@@ -79,6 +80,7 @@ STRATEGIES: dict[str, tuple[st.SearchStrategy[Unit], int]] = {
     "nested-loops": (nested_loops(), 2),
     "converted-operands": (converted_operands(), 2),
     "gathered-loops": (gathered_loops(), 1),
+    "padded-rows": (padded_rows(), 2),
     "views": (views(), 1),
     "layouts": (layouts(), 1),
     "atomics": (atomics(), 1),
