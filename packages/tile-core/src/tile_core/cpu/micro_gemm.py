@@ -25,6 +25,7 @@ from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_rows import FEW_ROWS, dot_rows, following_rows
 from tile_core.cpu.packing import converted, needs_conversion, registers, transposed
+from tile_core.cpu.share_packing import packing
 from tile_core.cpu.tile2d import (
     Tile2D,
     bits_of,
@@ -43,7 +44,7 @@ from tile_core.ir import nodes
 from tile_core.ops.gemm import accumulator
 from tile_core.records import dataclass
 
-__all__ = ["Tile2D", "micro_gemm"]
+__all__ = ["Tile2D", "few_rows", "micro_gemm"]
 
 
 def micro_gemm(
@@ -177,14 +178,14 @@ def _prepare(call: _Call) -> tuple[list[Stmt], _Call]:
     statements: list[Stmt] = []
     a, b = call.a, call.b
     if needs_conversion(a, call.acc):
-        made, a = converted(a, call.m, call.k, call.acc, call.isa, "a_panel")
-        statements += made
+        (allocation, *made), a = converted(a, call.m, call.k, call.acc, call.isa, "a_panel")
+        statements += [allocation, packing(*made)]
     if b.transposed and call.n > 1:
-        made, b = transposed(b, call.k, call.n, call.acc, call.isa, "b_panel")
-        statements += made
-    elif b.load is not None or (needs_conversion(b, call.acc) and call.m > _few_rows(b.dtype, call.isa)):
-        made, b = converted(b, call.k, call.n, call.acc, call.isa, "b_panel")
-        statements += made
+        (allocation, *made), b = transposed(b, call.k, call.n, call.acc, call.isa, "b_panel")
+        statements += [allocation, packing(*made)]
+    elif b.load is not None or (needs_conversion(b, call.acc) and call.m > few_rows(b.dtype, call.isa)):
+        (allocation, *made), b = converted(b, call.k, call.n, call.acc, call.isa, "b_panel")
+        statements += [allocation, packing(*made)]
     return statements, replace(call, a=a, b=b)
 
 
@@ -308,7 +309,7 @@ def _jump(row: Var, run: int, stored: Expr) -> Expr:
     return tirx.min(nodes.int_const(run, nodes.dtype_of(left)), stored - left - run)
 
 
-def _few_rows(dtype: str, isa: Isa) -> int:
+def few_rows(dtype: str, isa: Isa) -> int:
     """Return the number of rows up to which converting B at each read beats packing."""
     return 4 if dtype == "float16" and not isa.fp16_conversion else 16
 

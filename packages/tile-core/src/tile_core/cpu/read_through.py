@@ -1,9 +1,11 @@
 """Products that read operands from global memory, without a copy.
 
 ``T.copy(B[k0, n0], tile); T.gemm(a, tile, c)`` with few rows in ``a`` uses each element of the tile a few times, and
-dot products pack both operands in any case. Writing elements to scratch first costs as much as the product, or as the
-packing. If nothing else uses the tile, the product reads the tensor directly where the whole region is in bounds; at
-the edge the copy fills the tile as before. Where only the last iteration of a loop is at the edge, it follows the loop.
+dot products pack both operands in any case, as other products do those that are transposed or converted. Writing
+elements to scratch first costs as much as the product, or as the packing, and a tile of whole rows would be a copy of
+the same memory. If nothing else uses the tile, the product reads the tensor directly where the whole region is in
+bounds; at the edge the copy fills the tile as before. Where only the last iteration of a loop is at the edge, it
+follows the loop.
 """
 
 from __future__ import annotations
@@ -18,13 +20,15 @@ from tile_core.cpu.attributes import INSIDE
 from tile_core.cpu.dots import products_of
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.merge_steps import inside_of, merge_steps, uses
+from tile_core.cpu.micro_gemm import few_rows
 from tile_core.cpu.micro_rows import FEW_ROWS
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
-from tile_core.ir.attributes import VARIANT, attributes_of
+from tile_core.ir.attributes import TRANSPOSE_B, VARIANT, attributes_of
 from tile_core.ir.visit import StmtRewriter, collect, replace_for, substitute
 from tile_core.ops.base import COUNTED, OpCall, View, is_op
 from tile_core.ops.effects import effects
+from tile_core.ops.gemm import accumulator
 
 
 def read_through(body: Stmt, layouts: Collection[str] = (), isa: Isa | None = None) -> Stmt:
@@ -99,7 +103,7 @@ class _ReadThrough(StmtRewriter):
         if not self.fits(src, tile):
             return None
         for at, s in enumerate(after):
-            if _multiplies_few_rows(s, tile) or self.takes_words(s, tile):
+            if _multiplies_few_rows(s, tile) or self.takes_words(s, tile) or self.takes_floats(s, src, tile):
                 return at
             if _may_write(s, src.buffer):
                 return None
@@ -137,6 +141,28 @@ class _ReadThrough(StmtRewriter):
         large = c.extents[-2] > FEW_ROWS and c.extents[-1] >= self.isa.lanes(32)
         known = large and products_of(self.isa, a.dtype, b.dtype, c.dtype) is not None
         return alone and known and _is_whole(operand, tile, c) and VARIANT not in call.attrs
+
+    def takes_floats(self, s: Stmt, src: View, tile: View) -> bool:
+        """Whether a product packs a tile, or the tile is the region's memory as it is."""
+        if self.isa is None or not _is_product(s):
+            return False
+        call = OpCall.decode(s)
+        a, b, c = call.args[:3]
+        if a.buffer.same_as(b.buffer) or tile.buffer not in (a.buffer, b.buffer) or VARIANT in call.attrs:
+            return False
+        operand = a if a.buffer.same_as(tile.buffer) else b
+        m, n = c.extents[-2:]
+        if m <= FEW_ROWS or not _is_whole(operand, tile, c):
+            return False
+        if products_of(self.isa, a.dtype, b.dtype, c.dtype) is not None and n >= self.isa.lanes(32):
+            return False
+        converted = operand.dtype != accumulator(c.dtype)
+        if operand is a:
+            return converted
+        rows, columns = src.matrix_dims()
+        is_dense = columns == rows + 1 and nodes.as_int(src.buffer.shape[columns]) == src.extents[columns]
+        packed = bool(call.attrs[TRANSPOSE_B]) and n > 1
+        return packed or (m > few_rows(b.dtype, self.isa) if converted else is_dense)
 
     def merged(self, copies: list[Stmt], product: Stmt) -> Stmt:
         """Return the product that reads tensors, and the copies and the product for the edge."""

@@ -119,11 +119,10 @@ class _SharePacking(StmtRewriter):
         saved = math.prod(int(nodes.as_int(x.extent)) for x in others if role(x) == "grid")
         count = math.prod(int(nodes.as_int(loop.extent)) for loop in p.used)
         for buffer in panels:
-            size = math.prod(nodes.shape_of(buffer))
-            if count * size * 4 > _MOST_BYTES:
+            if count * nodes.bytes_of(buffer) > _MOST_BYTES:
                 return False
-            dtype = nodes.element_type(buffer)
-            p.panels[buffer] = tirx.decl_buffer((count, size), dtype, buffer.name, scope="global", layout=None)
+            shape, dtype = (count, *nodes.shape_of(buffer)), nodes.element_type(buffer)
+            p.panels[buffer] = tirx.decl_buffer(shape, dtype, buffer.name, scope="global", layout=None)
         return saved > 1
 
     def kept(self, p: _PackingStep, free: set[Var], loops: set[Var]) -> bool:
