@@ -31,6 +31,11 @@ def kernel(M=100, dtype="float16"):
             T.fill(nibbles, 1)
             T.copy(A[bx * 32, 0], A_s)
             T.copy(B, B_s)
+            # Other uses of the tiles keep their copies.
+            for i, j in T.Parallel(32, N):
+                A_s[i, j] = -A_s[i, j]
+            for i, j in T.Parallel(N, N):
+                B_s[i, j] = -B_s[i, j]
             T.gemm(A_s, B_s, C_f, clear_accum=True)
             T.copy(C_f, C[bx * 32, 0])
 

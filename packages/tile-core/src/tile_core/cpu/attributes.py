@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tile_core.ir.attributes import ALLOCATION, FLAG, INT, LAUNCH, MAP, MARK, PRESENT, TEXT, Attribute, several
 
+_INSIDE = ("A", "B", "E", "AB", "AE", "BE", "ABE")
 #: Of a product: its operands that are in-bounds regions of tensors.
-INSIDE = Attribute("inside", TEXT.one_of("A", "B", "AB"), "gemm", until="program")
+INSIDE = Attribute("inside", TEXT.one_of(*_INSIDE), "gemm gemm_sp", until="program")
 #: Keeps TVM from moving a buffer to the heap, so that LLVM can keep it in registers.
 IN_REGISTERS = Attribute("disable_lower_builtin", PRESENT, ALLOCATION, since="loops")
 #: Around statements that TVM makes a function of their own.

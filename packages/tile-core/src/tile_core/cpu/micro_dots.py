@@ -26,7 +26,7 @@ from tile_core.cpu.tile2d import Tile2D, bits_of, cast, loop, plus, ramp, sequen
 from tile_core.cpu.words import WORD, least_magnitude, load_words, pack_rows, pack_strip, panel
 from tile_core.records import dataclass
 
-__all__ = ["depth_of", "is_safe", "micro_dots"]
+__all__ = ["RegisterTile", "chosen", "depth_of", "is_safe", "micro_dots"]
 
 #: Words of k that are multiplied at a time, so that a strip of B stays in the first-level cache.
 DEPTH = 128
@@ -114,10 +114,10 @@ def _columns(
 ) -> Stmt:
     """Return the products with columns that are not packed."""
     stored = call.b.window(0, j0).flipped()
-    return _chosen(call, least, lambda j, at, n: load_words(stored, j, at, n), width, call.words, rows)
+    return chosen(call, least, lambda j, at, n: load_words(stored, j, at, n), width, call.words, rows)
 
 
-def _chosen(
+def chosen(
     call: Call, least: BufferVar | None, read: Callable[[Expr, Expr, int], Expr], columns: int, size: int,
     products: Callable[[Callable[..., Expr]], Stmt],
 ) -> Stmt:  # fmt: skip
@@ -151,9 +151,9 @@ def _strips(call: Call, strips: Strips, left: BufferVar, least: BufferVar | None
             steps.append(allocate)
             packed += made
         steps.append(packing(*packed))
-        tile = _Tile(call, strips, left, right, corrections)
+        tile = RegisterTile(call, strips, left, right, corrections)
         rows = functools.partial(tile.rows, j0)
-        return sequence(*steps, _chosen(call, least, lambda _, at, n: _vector(right, at, n), 1, size, rows))
+        return sequence(*steps, chosen(call, least, lambda _, at, n: _vector(right, at, n), 1, size, rows))
 
     return sequence(allocate, loop("jt", strips.count, strip))
 
@@ -186,7 +186,9 @@ def _slots(strips: Strips, rows: int) -> list[tuple[int, int, int, list[Expr]]]:
 
 
 @dataclass(frozen=True)
-class _Tile:
+class RegisterTile:
+    """Products of rows with a strip of columns, accumulated in registers."""
+
     call: Call
     strips: Strips
     left: BufferVar
@@ -202,19 +204,23 @@ class _Tile:
             tiles.append(self.register_tile(m - m % rows, j0, m % rows, add))
         return sequence(*tiles)
 
+    def words_of(self, row: Expr, p: Expr, offset: int, lanes: int) -> tuple[Expr, Expr]:
+        """Return a word of A's row in each lane, and the columns' words of B."""
+        call = self.call
+        at = plus(times(p, call.m), row) if call.a.transposed else plus(times(row, call.words), p)
+        y = tirx.BufferLoad(self.right, [ramp(plus(times(p, self.strips.width), offset), lanes)])
+        return splat(tirx.BufferLoad(self.left, [at]), lanes), y
+
     def register_tile(self, i0: Expr, j0: Expr, rows: int, add: Callable[[Expr, Expr, Expr], Expr]) -> Stmt:
         """Return C's tile of some rows and a strip's columns, over all words."""
-        call, width = self.call, self.strips.width
+        call = self.call
         cells = _slots(self.strips, rows)
         allocate, tile = registers(rows * sum(lanes for _, lanes in self.strips.vectors), call.acc, "acc")
 
         def multiply(p: Expr) -> Stmt:
             stores = []
             for r, offset, lanes, slot in cells:
-                row = plus(i0, r)
-                at = plus(times(p, call.m), row) if call.a.transposed else plus(times(row, call.words), p)
-                x = splat(tirx.BufferLoad(self.left, [at]), lanes)
-                y = tirx.BufferLoad(self.right, [ramp(plus(times(p, width), offset), lanes)])
+                x, y = self.words_of(plus(i0, r), p, offset, lanes)
                 stores.append(tirx.BufferStore(tile, add(tirx.BufferLoad(tile, slot), x, y), slot))
             return sequence(*stores)
 

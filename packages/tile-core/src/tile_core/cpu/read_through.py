@@ -20,6 +20,7 @@ from tile_core.cpu.attributes import INSIDE
 from tile_core.cpu.dots import products_of
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.merge_steps import inside_of, merge_steps, uses
+from tile_core.cpu.micro_dots_sp import pairs_of
 from tile_core.cpu.micro_gemm import few_rows
 from tile_core.cpu.micro_rows import FEW_ROWS
 from tile_core.dtypes import DTYPES
@@ -29,6 +30,9 @@ from tile_core.ir.visit import StmtRewriter, collect, replace_for, substitute
 from tile_core.ops.base import COUNTED, OpCall, View, is_op
 from tile_core.ops.effects import effects
 from tile_core.ops.gemm import accumulator
+
+#: Operands that a product may read in place, by the name of its op.
+_OPERANDS = {"gemm": "AB", "gemm_sp": "AEB"}
 
 
 def read_through(body: Stmt, layouts: Collection[str] = (), isa: Isa | None = None) -> Stmt:
@@ -43,7 +47,7 @@ def read_through(body: Stmt, layouts: Collection[str] = (), isa: Isa | None = No
     isa
         The processor, for its dot products.
     """
-    if not any(is_op(s) and str(s.value.op.name) == "tile.gemm" for s in collect(body, tirx.Evaluate)):
+    if not any(is_op(s) and OpCall.decode(s).name in _OPERANDS for s in collect(body, tirx.Evaluate)):
         return body
     uses = Counter(collect(body, tirx.Var))
     viewed = {v for d in collect(body, tirx.DeclBuffer) for v in collect(d.data, tirx.Var)}
@@ -103,7 +107,12 @@ class _ReadThrough(StmtRewriter):
         if not self.fits(src, tile):
             return None
         for at, s in enumerate(after):
-            if _multiplies_few_rows(s, tile) or self.takes_words(s, tile) or self.takes_floats(s, src, tile):
+            if (
+                _multiplies_few_rows(s, tile)
+                or self.takes_words(s, tile)
+                or self.takes_floats(s, src, tile)
+                or self.takes_pairs(s, tile)
+            ):
                 return at
             if _may_write(s, src.buffer):
                 return None
@@ -143,7 +152,7 @@ class _ReadThrough(StmtRewriter):
         return alone and known and _is_whole(operand, tile, c) and VARIANT not in call.attrs
 
     def takes_floats(self, s: Stmt, src: View, tile: View) -> bool:
-        """Whether a product packs a tile, or the tile is the region's memory as it is."""
+        """Whether a product packs a tile, or the tile repeats a tensor's memory."""
         if self.isa is None or not _is_product(s):
             return False
         call = OpCall.decode(s)
@@ -164,18 +173,27 @@ class _ReadThrough(StmtRewriter):
         packed = bool(call.attrs[TRANSPOSE_B]) and n > 1
         return packed or (m > few_rows(b.dtype, self.isa) if converted else is_dense)
 
+    def takes_pairs(self, s: Stmt, tile: View) -> bool:
+        """Whether a statement is a sparse product of a tile by dot products."""
+        if self.isa is None or not is_op(s) or str(s.value.op.name) != "tile.gemm_sp":
+            return False
+        call = OpCall.decode(s)
+        own = [x for x in call.args[:3] if x.buffer.same_as(tile.buffer)]
+        known = VARIANT not in call.attrs and pairs_of(self.isa, call) is not None
+        return known and len(own) == 1 and _is_whole(own[0], tile, call.args[3])
+
     def merged(self, copies: list[Stmt], product: Stmt) -> Stmt:
         """Return the product that reads tensors, and the copies and the product for the edge."""
-        call = product.value
+        call, name = product.value, OpCall.decode(product).name
         args, roles, bounds = list(call.args), "", []
         for copy in copies:
             src, tile = OpCall.decode(copy).args
-            at = next(i for i in (0, 1) if View.of(args[i]).buffer.same_as(tile.buffer))
+            at = next(i for i in range(len(_OPERANDS[name])) if View.of(args[i]).buffer.same_as(tile.buffer))
             args[at] = copy.value.args[0]
-            roles += "AB"[at]
+            roles += _OPERANDS[name][at]
             bounds += [b for d in range(len(src.extents)) for b in self.open_bounds(src, d)]
         inside = {**attributes_of(call.attrs), INSIDE: "".join(sorted(roles))}
-        fast = tirx.Evaluate(nodes.tile_call("gemm", args, inside), product.span)
+        fast = tirx.Evaluate(nodes.tile_call(name, args, inside), product.span)
         if not bounds:
             return fast
         return tirx.IfThenElse(tirx.all(*bounds), fast, nodes.seq([*copies, product]), product.span)
@@ -220,7 +238,14 @@ def _is_whole(operand: View, tile: View, c: View) -> bool:
 def _may_write(s: Stmt, buffer: BufferVar) -> bool:
     """Whether a statement may change a tensor, or is opaque to this pass."""
     if is_op(s):
-        known = str(s.value.op.name) in ("tile.copy", "tile.fill", "tile.gemm", "tile.reduce", "tile.transpose")
+        known = str(s.value.op.name) in (
+            "tile.copy",
+            "tile.fill",
+            "tile.gemm",
+            "tile.gemm_sp",
+            "tile.reduce",
+            "tile.transpose",
+        )
         return not known or any(v.buffer.same_as(buffer) for v in effects(s)[1])
     if collect(s, (tirx.Evaluate, tirx.While, tirx.AssertStmt, tirx.DeclBuffer)):
         return True

@@ -115,7 +115,7 @@ class DotGemm(PackedGemm):
         answer = Reject("; ".join(reasons)) if reasons else super().accepts(call, ctx)
         if isinstance(answer, Reject):
             return answer
-        products = self.choose(self.isa, *(v.dtype for v in call.args[:3]), flush=_flushes(call, ctx))
+        products = self.choose(self.isa, *(v.dtype for v in call.args[:3]), flush=flushes(call, ctx))
         return Accept(note=f"{'' if products is None else products.note}, {answer.note}")
 
     def lower(self, call: DecodedCall, ctx: Context) -> Stmt:
@@ -125,7 +125,7 @@ class DotGemm(PackedGemm):
         clear = bool(int(clear.value)) if isinstance(clear, tirx.IntImm) else clear
         product = self.kernel(
             decoded(tile2d(a, trans_a)), decoded(tile2d(b, trans_b)), tile2d(c, False), *sizes(call),
-            isa=self.isa, clear=clear, flush=_flushes(call, ctx),
+            isa=self.isa, clear=clear, flush=flushes(call, ctx),
         )  # fmt: skip
         return guarded(product) if INSIDE in call.attrs else product
 
@@ -148,7 +148,8 @@ class TileGemm(DotGemm):
         return micro_tiles(*args, **options)
 
 
-def _flushes(call: DecodedCall, ctx: Context) -> bool:
+def flushes(call: DecodedCall, ctx: Context) -> bool:
+    """Return whether a product may take subnormal numbers as zeros."""
     return level_of_call(call.attrs, ctx.options) == FAST
 
 
