@@ -120,6 +120,20 @@ def test_few_rows_read_b_as_it_is_stored(rows: int, seed: int) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("clear", [False, True, "on", "off"])
+def test_a_vector_of_rows_multiplies_b_as_it_is_stored(clear: Any, seed: int) -> None:
+    cases = [
+        Case(m, n, k, flips=(flip, True, False), clear=clear, plan=plan)
+        for (plan, m), (n, k), flip in itertools.product(
+            [("avx512", 16), ("avx2", 8)], [(64, 64), (40, 72), (128, 33), (48, 400)], [False, True]
+        )
+    ]
+    built = [build(case, f"case{index}") for index, case in enumerate(cases)]
+    assert all("c_panel" in str(one.function) for one in built)
+    run(cases, seed)
+    assert "c_panel" not in str(build(Case(16, 44, 64, flips=(False, True, False)), "odd").function)
+
+
 @pytest.mark.parametrize("types", PAIRS, ids="-".join)
 def test_few_rows_of_every_dtype(types: tuple[str, str, str], seed: int) -> None:
     choose = random.Random(seed)

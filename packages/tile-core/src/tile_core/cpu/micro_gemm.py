@@ -24,7 +24,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.micro_rows import FEW_ROWS, dot_rows, following_rows
-from tile_core.cpu.packing import converted, needs_conversion, registers, transposed
+from tile_core.cpu.packing import BLOCK, converted, fill_transposed, needs_conversion, registers, transposed
 from tile_core.cpu.share_packing import packing
 from tile_core.cpu.tile2d import (
     Tile2D,
@@ -149,6 +149,8 @@ class Strips:
 def _block(call: _Call) -> Stmt:
     if call.b.transposed and call.m <= FEW_ROWS and call.n > 1 and call.k > 1:
         return _dots(call)
+    if _is_flipped(call):
+        return _flipped(call)
     prepared, call = _prepare(call)
     return sequence(*prepared, *(_strips(call, strips) for strips in columns(call.m, call.n, call.acc, call.isa)))
 
@@ -171,6 +173,22 @@ def _dots(call: _Call) -> Stmt:
         stored_rows=call.stored_rows,
     )  # fmt: skip
     return sequence(*statements, product)
+
+
+def _is_flipped(call: _Call) -> bool:
+    """Whether the transpose of C is multiplied: its operands need less packing than B."""
+    a, b, c, m, n, k = call.a, call.b, call.c, call.m, call.n, call.k
+    plain = c.dtype == call.acc and not (needs_conversion(a, call.acc) or needs_conversion(b, call.acc))
+    vector = m == call.isa.lanes(bits_of(call.acc)) and m % BLOCK == 0 and n % BLOCK == 0
+    return b.transposed and not c.transposed and plain and vector and m * (n + k) < n * k
+
+
+def _flipped(call: _Call) -> Stmt:
+    """Return the product by way of a panel of the transpose of C."""
+    (allocation, begin), turned = transposed(call.c.flipped(), call.n, call.m, call.acc, call.isa, "c_panel")
+    product = replace(call, a=call.b.flipped(), b=call.a.flipped(), c=turned, m=call.n, n=call.m)
+    end = fill_transposed(call.c, turned.flipped(), call.m, call.n, BLOCK, call.acc)
+    return sequence(allocation, *([] if call.clear is True else [begin]), _block(product), end)
 
 
 def _prepare(call: _Call) -> tuple[list[Stmt], _Call]:

@@ -59,12 +59,17 @@ def transposed(tile: Tile2D, rows: int, cols: int, dtype: str, isa: Isa, name: s
     if size < 4:
         return [*statements, _scalar_transpose(panel, tile, rows, cols, dtype)], panel
 
+    return [*statements, fill_transposed(panel, tile, rows, cols, size, dtype)], panel
+
+
+def fill_transposed(panel: Tile2D, tile: Tile2D, rows: int, cols: int, size: int, dtype: str) -> Stmt:
+    """Copy a transposed matrix into a row-major one, by blocks of ``size`` rows and columns."""
+
     def block(i: Expr, j: Var) -> Stmt:
         i0, j0 = _clamped(i, size, rows), _clamped(j, size, cols)
         return _block_transpose(panel, tile.window(i0, j0), i0, j0, size, dtype)
 
-    body = loop("jb", -(-cols // size), lambda j: loop("ib", -(-rows // size), lambda i: block(i, j)))
-    return [*statements, body], panel
+    return loop("jb", -(-cols // size), lambda j: loop("ib", -(-rows // size), lambda i: block(i, j)))
 
 
 def copy_row(panel: Tile2D, tile: Tile2D, i: Expr, cols: int, dtype: str, isa: Isa) -> Stmt:
