@@ -8,10 +8,13 @@ import pytest
 import tile_core as tile
 import tile_core.language as T
 from tile_core.compat.tvm import tirx
+from tile_core.compiler import lower
 from tile_core.cpu.fuse_loops import fuse_loops
 from tile_core.ir import attributes, nodes
 from tile_core.ir.program import ParamInfo, Program
 from tile_core.ir.visit import collect, statements
+from tile_core.plugins.contexts import make_context
+from tile_core.plugins.manager import installed
 from tile_core.reference import execute
 
 N = 96
@@ -250,3 +253,28 @@ def test_a_program_of_unused_tiles_compiles() -> None:
     tile.compile(idle, "cpu")(x, y)
     assert np.array_equal(y[50:], x[50:])
     assert (y[:50] == 7).all()
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_elements_that_only_their_own_step_reads_are_not_stored(used: bool) -> None:
+    """A reduction reads each element of a row's tile once, in one of several loops of a step."""
+
+    @T.prim_func
+    def top(X: T.Tensor((6, 512), "float32"), Y: T.Tensor((6,), "float32"), Z: T.Tensor((6, 512), "float32")):
+        with T.Kernel(6, threads=64) as r:
+            x, t = T.alloc_fragment((512,), "float32"), T.alloc_fragment((1,), "float32")
+            T.copy(X[r, :], x)
+            T.reduce_max(x, t, dim=0)
+            Y[r] = t[0]
+            if used:
+                T.copy(x, Z[r, :])
+
+    plugins = installed()
+    lowered = lower(top, make_context("cpu:x86-64-v4", plugins=plugins), plugins).lowered
+    stored = {str(s.buffer.name) for s in collect(lowered.body, tirx.BufferStore)}
+    assert ("x" in stored) == used
+    x = np.random.default_rng().standard_normal((6, 512), "float32")
+    y, z = np.full(6, 7, "float32"), np.full_like(x, 7)
+    tile.compile(top, "cpu")(x, y, z)
+    assert np.array_equal(y, x.max(1))
+    assert np.array_equal(z, x if used else np.full_like(x, 7))

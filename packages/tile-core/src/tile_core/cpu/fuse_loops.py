@@ -30,6 +30,7 @@ from tile_core.ir.visit import (
     role,
     statements,
     substitute,
+    uses_var,
 )
 from tile_core.passes.float_rules import PREFIX
 from tile_core.records import dataclass
@@ -212,10 +213,12 @@ class _DropStores(StmtRewriter):
     def named(self, loop: Stmt, scratch: set[BufferVar], outer: list[Var]) -> Stmt | None:
         """Return a loop without stores to scratch; ``None`` if it stores nothing else."""
         nest = [*outer, loop.loop_var]
-        if type(loop.body) is tirx.For:
-            inner = self.named(loop.body, scratch, nest)
-            return None if inner is None else replace_for(loop, inner)
         body = list(statements(loop.body))
+        if any(type(s) is tirx.For for s in body):
+            own = {b for b in scratch if len(body) == 1 or all(_reads_own(s, b) for s in body if uses_var(s, b))}
+            inner = [self.named(s, own, nest) if type(s) is tirx.For else s for s in body]
+            left = [s for s in inner if s is not None]
+            return replace_for(loop, nodes.seq(left)) if left else None
         for at, s in reversed(list(enumerate(body))):
             if isinstance(s, tirx.BufferStore) and s.buffer in scratch and _is_of_an_iteration(body, at, nest):
                 value = tirx.Var(s.buffer.name, s.value.ty)
@@ -230,6 +233,19 @@ def _read(buffer: BufferVar, value: Var, e: Expr) -> Expr:
     return value if e.source.same_as(buffer) else e
 
 
+def _reads_own(s: Stmt, buffer: BufferVar) -> bool:
+    """Whether iterations of a loop read only elements of a buffer that they stored before."""
+    if type(s) is not tirx.For:
+        return False
+    users = [x for x in statements(s.body) if uses_var(x, buffer)]
+    if any(type(x) is tirx.For for x in users):
+        return all(_reads_own(x, buffer) for x in users)
+    first = users[0] if users else None
+    if not isinstance(first, tirx.BufferStore) or not first.buffer.same_as(buffer):
+        return False
+    return not uses_var(first.value, buffer) and _is_of_an_iteration(users, 0, [])
+
+
 def _is_of_an_iteration(body: Sequence[Stmt], at: int, nest: Sequence[Var]) -> bool:
     """Whether all accesses to a stored element's buffer are those of its own iteration."""
     s = body[at]
@@ -238,6 +254,8 @@ def _is_of_an_iteration(body: Sequence[Stmt], at: int, nest: Sequence[Var]) -> b
     apart = [a - b for x in same for a, b in zip(x.indices, s.indices, strict=True)]
     if len(stores) > 1 or any(nodes.as_int(Analyzer().simplify(d)) != 0 for d in apart):
         return False
+    if not any(uses_var(x, s.buffer) for x in (s.value, *body[:at])) and not collect(list(s.indices), ir.TensorLoad):
+        return True
     forms = [linear_form(i, list(nest)) for i in s.indices]
     units = {f.steps for f in forms if f is not None}
     return all(tuple(int(v is w) for w in nest) in units for v in nest)
