@@ -108,3 +108,51 @@ def test_a_module_without_the_permutation_computes_the_same() -> None:
         arrays = [tvm.runtime.tensor(x) for x in (codecs.pack4(codes), s.view("uint16"), np.zeros((8, 256), "uint16"))]
         module["main"](*arrays)
         np.testing.assert_array_equal(arrays[2].numpy().view(ml_dtypes.bfloat16).astype("float32"), want)
+
+
+@pytest.mark.skipif(not HAS_TABLES, reason="no permutation of this width here")
+@pytest.mark.parametrize(
+    ("n", "k", "copies"), [(8, 768, 0), (7, 768, 1), (8, 700, 1)], ids=["inside", "rows beyond", "columns beyond"]
+)
+def test_codes_are_read_in_place(n: int, k: int, copies: int) -> None:
+    """A tile of codes, which one loop reads, is not stored, unless its edge must be guarded."""
+    plugins = installed()
+    plan = lower(
+        weights(n, k, 128, "int4", "bfloat16", (4, 256), staged=True), make_context("cpu", plugins=plugins), plugins
+    )
+    assert sum(str(s.buffer.name) == "q" for s in collect(plan.lowered.body, tirx.AllocBuffer)) == copies
+    text = build(plan.lowered, detect()).inspect_source("asm")
+    # A word with both codes of a byte in its halves: no nibble is shifted or masked by itself.
+    assert copies or ("vpermw" in text and "vpunpck" not in text and "vgf2p8" not in text)
+
+
+@pytest.mark.skipif(not HAS_TABLES, reason="no permutation of this width here")
+@pytest.mark.parametrize("form", ["two readers", "other tensors", "written tensor", "turned"])
+def test_other_tiles_of_codes_have_the_elements_of_the_copy(form: str) -> None:
+    n, k, rng = 16, 256, np.random.default_rng()
+
+    @T.prim_func
+    def main(W: T.Tensor((2, n, k), "int4"), S: T.Tensor((n, 2), "bfloat16"), C: T.Tensor((2, n, k), "bfloat16")):
+        with T.Kernel(1, threads=64):
+            q, w = T.alloc_shared((n, k), "int4"), T.alloc_shared((n, k), "bfloat16")
+            T.copy(W[0, 0, 0], q)
+            if form == "written tensor":
+                for i, j in T.Parallel(n, k):
+                    W[0, i, j] = W[1, i, j]
+            for i, j in T.Parallel(n, k):
+                w[i, j] = T.cast(q[n - 1 - i if form == "turned" else i, j], "bfloat16") * S[i, j // 128]
+            T.copy(w, C[0, 0, 0])
+            if form == "other tensors":
+                T.copy(W[1, 0, 0], q)
+            for i, j in T.Parallel(n, k):
+                w[i, j] = T.cast(q[i, j] if form != "turned" else W[1, i, j], "bfloat16") * S[i, j // 128]
+            T.copy(w, C[1, 0, 0])
+
+    codes, s = rng.integers(0, 16, (2, n, k), "uint8"), rng.integers(-3, 4, (n, 2)).astype(ml_dtypes.bfloat16)
+    values = (codes ^ 8).astype("int8") - 8
+    c = np.full((2, n, k), 7, ml_dtypes.bfloat16)
+    tile.compile(main, "cpu")(codecs.pack4(codes), s, c)
+    first = values[0, ::-1] if form == "turned" else values[0]
+    second = values[1 if form in ("other tensors", "turned") else 0]
+    want = np.stack((first, second)) * np.repeat(s.astype("float32"), 128, axis=1)
+    np.testing.assert_array_equal(c.astype("float32"), want)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from tile_core.compat.tvm import tirx
 from tile_core.ir import nodes
 from tile_core.ir.visit import substitute
+from tile_core.numerics.build import lanes_of
 
 Patch = Callable[[Any], None]
 
@@ -381,10 +383,37 @@ def tables_ignore_the_sign_of_codes(patch: Any) -> None:
         if new is e:
             return e
         index = e.indices[0]
-        bits = tirx.Broadcast(tirx.IntImm(nodes.dtype_of(index).partition("x")[0], 7), 16)
+        bits = tirx.Broadcast(tirx.IntImm(nodes.dtype_of(index).partition("x")[0], 7), lanes_of(index))
         return look(tirx.BufferLoad(e.source, [tirx.bitwise_and(index, bits)]))
 
     patch.setattr(build, "looked_up", looked_up)
+
+
+def codes_of_a_byte_are_exchanged(patch: Any) -> None:
+    """CPU: words of two codes have the upper one of a byte first."""
+    from tile_core.cpu import code_tables
+
+    words = code_tables._code_words
+
+    def exchanged(index: Any) -> Any:
+        made = words(index)
+        if made is None:
+            return None
+        half = tirx.Broadcast(tirx.IntImm("uint32", 16), lanes_of(made))
+        return (made << half) | (made >> half)
+
+    patch.setattr(code_tables, "_code_words", exchanged)
+
+
+def tiny_numbers_become_zero(patch: Any) -> None:
+    """CPU: the conversion to bfloat16 is one instruction, which flushes subnormal numbers."""
+    from tile_core.cpu import vector_functions
+
+    function = vector_functions._BFLOAT16
+    text = function.text.replace("br i1 %rare_least, label %zeros, label %end", "br i1 false, label %zeros, label %end")
+    other = dataclasses.replace(function, text=text)
+    patch.setattr(vector_functions, "_BFLOAT16", other)
+    patch.setattr(vector_functions, "_OPERATORS", {**vector_functions._OPERATORS, other.operator: other})
 
 
 def blocks_have_the_first_scale(patch: Any) -> None:

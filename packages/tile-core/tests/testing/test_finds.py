@@ -10,6 +10,7 @@ import pytest
 
 import tile_core as tile
 from tile_core.cpu.isa import detect
+from tile_core.cpu.vector_functions import encoders
 from tile_core.errors.lowering import UnknownProcessor
 from tile_core.testing import search as searching
 from tile_core.testing.compile_only import TEXT
@@ -23,6 +24,8 @@ _spec.loader.exec_module(defects)
 _SEEDS = 12
 #: The family of processors that looks 4-bit codes up in tables.
 TABLES = "cpu with AVX-512"
+#: The family that converts to bfloat16.
+CONVERSIONS = "cpu with AVX-512 BF16"
 #: What was wrong, how it is put back, the target, and the chunk of the search that finds it.
 FINDS = {
     "indices of the CPU": ("indices_by_tvm", "cpu", Chunk("programs", 0, 10, "nibbles")),
@@ -104,6 +107,8 @@ FINDS = {
     "scans of more than a vector": ("scans_restart_at_each_vector", "cpu", Chunk("programs", 0, 10, "reductions")),
     "scales of tables": ("tables_have_the_first_scale", TABLES, Chunk("programs", 0, 10, "converted-operands")),
     "codes of tables": ("tables_ignore_the_sign_of_codes", TABLES, Chunk("programs", 2, 10, "converted-operands")),
+    "codes of bytes": ("codes_of_a_byte_are_exchanged", TABLES, Chunk("programs", 0, 10, "converted-operands")),
+    "conversions of tiny numbers": ("tiny_numbers_become_zero", CONVERSIONS, Chunk("programs", 0, 40, "vector-casts")),
     "signs of packed numbers": (
         "packed_numbers_have_no_sign",
         "cuda:sm_80",
@@ -128,7 +133,9 @@ def find(name, patch):
         patch.setattr(searching.indices, made_smaller, lambda kernel, fails: kernel)
     if target == TABLES and detect().name != "avx512":
         pytest.skip("no permutation of this width here")
-    target = "cpu" if target == TABLES else target
+    if target == CONVERSIONS and not encoders(detect()):
+        pytest.skip("no conversion to bfloat16 here")
+    target = "cpu" if target in (TABLES, CONVERSIONS) else target
     runtime = {"cpu": None, "cpu:alderlake": TEXT}.get(target, "emulator")
     try:
         session = Session(target, runtime)

@@ -20,10 +20,12 @@ from tile_core.cpu.intrinsics import lower_intrinsics
 from tile_core.cpu.isa import Isa, without
 from tile_core.cpu.long_code import cut_long_code
 from tile_core.cpu.micro_tiles import tile_features
+from tile_core.cpu.nibble_loads import lower_nibbles
 from tile_core.cpu.products import reveal_products
 from tile_core.cpu.ramps import restore_ramps
 from tile_core.cpu.spill import spill, spill_bindings
 from tile_core.cpu.unroll import bound_unrolling, statements_of
+from tile_core.cpu.vector_functions import function_texts, lower_functions
 from tile_core.errors import InternalError, TileError
 from tile_core.ir.visit import collect, map_expr
 from tile_core.passes import wrapping
@@ -112,14 +114,13 @@ def _compiled(
     plain: bool,
 ) -> Any:  # fmt: skip
     target = tvm.target.Target(described, host=described)
-    lookups = isa.name == "avx512" and "-avx512bw" not in isa.mattr
     try:
         with tvm.transform.PassContext(opt_level=3), target:
-            func = func.with_body(imported(func.body, isa))
+            func = func.with_body(imported(func.body, isa, function_texts(func.body, isa)))
             module = ir.IRModule({ENTRY: func.with_attr("target", target).with_attr("global_symbol", ENTRY)})
             llvm = tvm.get_global_func("target.build.llvm")
             for name, step in [
-                *((str(p.info.name), p) for p in _passes(canonicalize, plain, lookups)),
+                *((str(p.info.name), p) for p in _passes(isa, canonicalize, plain)),
                 ("LLVM", lambda m: llvm(m, target)),
             ]:
                 check_thread()
@@ -155,19 +156,22 @@ def index_passes() -> list[Any]:
     ]
 
 
-def _passes(canonicalize: bool, plain: bool, lookups: bool) -> list[Any]:
+def _passes(isa: Isa, canonicalize: bool, plain: bool) -> list[Any]:
     # No StmtSimplify: it folds x * 0, x - x and x + 0 of floats, which are not those constants for NaN, Inf and -0.
     # Integer arithmetic is simplified by LLVM all the same. No FlattenBuffer, which is wrong on indices, and no
     # LowerIntrin, which fails or takes minutes on some: docs/tvm.md.
     t = tirx.transform
     products = functools.partial(reveal_products, canonicalize=canonicalize)
+    lookups = isa.name == "avx512" and "-avx512bw" not in isa.mattr
     return [
         *index_passes(),
         *([_own("look_up", lambda f: f.with_body(map_expr(f.body, looked_up, ir.TensorLoad)))] if lookups else []),
+        _own("lower_nibbles", lambda f: f.with_body(lower_nibbles(f.body))),
         *([] if plain else [t.AnnotateEntryFunc(), t.SplitHostDevice(), t.MakePackedAPI()]),
         t.LowerTVMBuiltin(),
         *([_own("use_heap", lambda f: f.with_body(use_heap(f.body)))] if plain else []),
         _own("lower_intrinsics", _lowered),
+        _own("lower_functions", lambda f: f.with_body(lower_functions(f.body, isa))),
         _own("reveal", lambda f: f.with_body(spill(wrapping.reveal(products(reveal(f.body)))))),
         _own("hide_counters", lambda f: f.with_body(hide_counters(f.body))),
         _own("require_defined", _defined),

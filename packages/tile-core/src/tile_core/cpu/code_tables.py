@@ -6,15 +6,20 @@ elements, each run of a group computes the elements of all 16 codes; a permutati
 
 from __future__ import annotations
 
+import functools
+from collections import Counter
+from math import prod
+
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx
-from tile_core.compat.types import Expr, Stmt
+from tile_core.compat.types import BufferVar, Expr, Stmt, Var
+from tile_core.cpu.nibble_loads import nibble_bytes
 from tile_core.cpu.packing import registers
 from tile_core.ir import nodes
 from tile_core.ir.visit import StmtRewriter, collect, map_expr, role, substitute, uses_var
-from tile_core.numerics.build import cast, lanes_of, type_name
+from tile_core.numerics.build import cast, constant, lanes_of, type_name
 
-__all__ = ["looked_up", "tabulate_codes"]
+__all__ = ["is_table", "looked_up", "tabulate_codes"]
 
 _CODES = 16
 #: The least run for which a table pays, and the most that one table serves.
@@ -23,26 +28,107 @@ _LEAST, _MOST = 64, 1024
 
 def tabulate_codes(body: Stmt) -> Stmt:
     """Return the body with tables in loops over elements of 4-bit integers."""
-    return _TabulateCodes().stmt(body)
+    return _TabulateCodes(Counter(collect(body, tirx.Var)), collect(body, ir.TensorLoad)).stmt(body)
 
 
 def looked_up(e: Expr) -> Expr:
     """Return a vector load from a table as a permutation of its elements."""
-    if nodes.shape_of(e.source) != [_CODES] or nodes.scope_of(e.source) != "local" or len(e.indices) != 1:
+    if not is_table(e.source) or len(e.indices) != 1 or type_name(e) not in ("uint16", "float16"):
         return e
-    index = e.indices[0]
-    if lanes_of(index) != _CODES or isinstance(index, (tirx.Ramp, tirx.Broadcast)):
+    index, lanes = e.indices[0], lanes_of(e.indices[0])
+    if lanes not in (_CODES, 2 * _CODES) or isinstance(index, (tirx.Ramp, tirx.Broadcast)):
         return e
-    vector, words = f"{type_name(e)}x{_CODES}", f"uint16x{_CODES}"
-    if type_name(e) not in ("uint16", "float16"):
-        return e
+    words = f"uint16x{lanes}"
     table = tirx.BufferLoad(e.source, [tirx.Ramp(nodes.int_const(0), nodes.int_const(1), _CODES)])
-    codes = (tirx.reinterpret(words, table), cast("uint16", index))
-    return tirx.reinterpret(vector, tirx.call_llvm_pure_intrin(words, "llvm.x86.avx512.permvar.hi.256", *codes))
+    table = tirx.reinterpret(f"uint16x{_CODES}", table)
+    if lanes > _CODES:
+        table = tirx.Shuffle([table, table], [nodes.int_const(i) for i in range(lanes)])
+    name = f"llvm.x86.avx512.permvar.hi.{16 * lanes}"
+    codes = _code_words(index)
+    codes = cast("uint16", index) if codes is None else tirx.reinterpret(words, codes)
+    return tirx.reinterpret(f"{type_name(e)}x{lanes}", tirx.call_llvm_pure_intrin(words, name, table, codes))
+
+
+def is_table(buffer: BufferVar) -> bool:
+    """Whether a buffer may be a table."""
+    return nodes.shape_of(buffer) == [_CODES] and nodes.scope_of(buffer) == "local"
+
+
+def _code_words(index: Expr) -> Expr | None:
+    """Return words of two codes of bytes; their upper bits mean nothing."""
+    if not isinstance(index, tirx.BitwiseAnd):
+        return None
+    code, mask = index.a, index.b
+    if not isinstance(mask, tirx.Broadcast) or nodes.as_int(mask.value) != _CODES - 1:
+        return None
+    read = nibble_bytes(code.value) if isinstance(code, tirx.Cast) and isinstance(code.value, ir.Call) else None
+    if read is None:
+        return None
+    wide = cast("uint32", read)
+    return wide | (wide << constant(12, "uint32", wide))
 
 
 class _TabulateCodes(StmtRewriter):
+    def __init__(self, uses: Counter[Var], loads: list[Expr]) -> None:
+        self.uses = uses
+        self.loads = Counter(e.source for e in loads)
+        self.analyzer = Analyzer()
+        #: Tiles whose elements are read from a tensor instead.
+        self.dropped: set[BufferVar] = set()
+
+    def visit_SeqStmt(self, s: Stmt) -> Stmt:
+        parts: list[Stmt] = list(s.seq)
+        made: list[Stmt | None] = [self.stmt(x) for x in parts]
+        for at, copy in enumerate(parts):
+            store = self.copied(copy)
+            user = next((i for i, x in enumerate(parts) if i > at and store and uses_var(x, store.buffer)), None)
+            if store is None or user is None:
+                continue
+            new = made[user]
+            if new is None or new.same_as(parts[user]) or _size(parts[user]) != _size(copy):
+                continue
+            made[user] = map_expr(new, functools.partial(_moved, store), ir.TensorLoad)
+            made[at] = None
+            self.dropped.add(store.buffer)
+        return nodes.seq([x for x in made if x is not None and not self.is_dropped(x)])
+
+    def is_dropped(self, s: Stmt) -> bool:
+        """Whether a statement allocates a tile that nothing uses."""
+        return type(s) is tirx.AllocBuffer and s.buffer in self.dropped
+
+    def copied(self, s: Stmt) -> Stmt | None:
+        """Return the store of a loop that copies 4-bit elements of a tensor.
+
+        ``None`` unless all elements are in bounds, and the tile has one reader.
+        """
+        loops = []
+        while type(s) is tirx.For and role(s) == "parallel":
+            loops.append(s)
+            s = s.body
+        if not loops or not isinstance(s, tirx.BufferStore) or not isinstance(s.value, ir.TensorLoad):
+            return None
+        tile, source = s.buffer, s.value.source
+        first = all(nodes.as_int(x.min) == 0 for x in loops)
+        whole = first and [nodes.as_int(x.extent) for x in loops] == [n for n in nodes.shape_of(tile) if n != 1]
+        varying = [i for i in s.indices if not isinstance(nodes.as_int(i), int)]
+        if not whole or not all(i.same_as(x.loop_var) for i, x in zip(varying, loops, strict=False)):
+            return None
+        if len(varying) != len(loops) or nodes.dtype_of(s.value) not in ("int4", "uint4"):
+            return None
+        # Its allocation, this store and one load; a tensor that is only read.
+        if self.uses[tile] != 3 or self.loads[tile] != 1 or self.uses[source] != self.loads[source]:
+            return None
+        return s if self.is_inside(s.value, loops) else None
+
+    def is_inside(self, load: Expr, loops: list[Stmt]) -> bool:
+        """Whether all elements that loops load are in a tensor."""
+        for x in loops:
+            self.analyzer.bind(x.loop_var, ir.Range.from_min_extent(x.min, x.extent), True)
+        pairs = list(zip(load.indices, load.source.shape, strict=True))
+        return all(self.analyzer.can_prove(c) for i, n in pairs for c in (tirx.GE(i, 0), tirx.LT(i, n)))
+
     def visit_For(self, s: Stmt) -> Stmt:
+        self.analyzer.bind(s.loop_var, ir.Range.from_min_extent(s.min, s.extent), True)
         store, extent = s.body, nodes.as_int(s.extent)
         if role(s) != "parallel" or not isinstance(store, tirx.BufferStore) or not isinstance(extent, int):
             return super().visit_For(s)
@@ -54,6 +140,20 @@ class _TabulateCodes(StmtRewriter):
             return s
         sizes = (n for n in range(min(extent, _MOST), _LEAST - 1, -1) if extent % n == 0)
         return next((new for n in sizes if (new := _tabulated(s, loads[0], n)) is not None), s)
+
+
+def _size(nest: Stmt) -> int:
+    """Return how many iterations nested loops have; 0 if it is unknown."""
+    extents = [nodes.as_int(x.extent) for x in collect(nest, tirx.For)]
+    return prod(e if isinstance(e, int) else 0 for e in extents)
+
+
+def _moved(store: Stmt, e: Expr) -> Expr:
+    """Return the element of a tensor in place of its copy."""
+    if not e.source.same_as(store.buffer):
+        return e
+    pairs = [(i, at) for i, at in zip(store.indices, e.indices, strict=True) if isinstance(i, tirx.Var)]
+    return substitute(store.value, {i: nodes.cast(at, nodes.dtype_of(i)) for i, at in pairs})
 
 
 def _tabulated(s: Stmt, load: Expr, size: int) -> Stmt | None:

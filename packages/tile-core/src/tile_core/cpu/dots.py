@@ -7,7 +7,7 @@ is inlined.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Stmt
@@ -192,18 +192,19 @@ def _available(table: tuple[Dot, ...], isa: Isa, c: str) -> list[Dot]:
     ]
 
 
-def imported(body: Stmt, isa: Isa) -> Stmt:
-    """Return the statement with the texts of the instructions that it calls."""
-    if not (names := _called(body)):
+def imported(body: Stmt, isa: Isa, texts: Sequence[str] = ()) -> Stmt:
+    """Return the statement with the texts of the instructions that it calls, and with others."""
+    names = _called(body)
+    if not names and not texts:
         return body
     # An exact function replaces an instruction whose features were disabled.
-    texts = [
+    dots = [
         text
         for dot in (*DOTS, *TILES)
         if names & {dot.symbol, f"{dot.symbol}_exact"}
         for text in _texts(dot, names, available=not any(f"-{off}" in isa.mattr for off in _without(dot)))
     ]
-    text = ir.StringImm("\n".join(texts))
+    text = ir.StringImm("\n".join([*texts, *dots]))
     return nodes.mark(IMPORTED, 0, body, value=text)
 
 

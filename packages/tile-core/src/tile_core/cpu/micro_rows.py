@@ -162,7 +162,13 @@ def _group(
         return sequence(*steps)
 
     body = [allocation, allocate_row, *(tirx.BufferStore(accumulators, nothing, slot) for slot in slots.values())]
-    body.append(loop("p", k // lanes, lambda p: step(times(p, lanes))))
+    double = k // (2 * lanes) if b.dtype == "bfloat16" and acc == "float32" and lanes > 1 else 0
+    if double:
+        ramps = {j: [slots[i, j] for i in range(m)] for j in range(width)}
+        body.append(loop("p", double, lambda p: _pairs(a, b, j0, times(p, 2 * lanes), accumulators, ramps, add)))
+    if k // lanes > 2 * double:
+        count, first = k // lanes - 2 * double, 2 * double * lanes
+        body.append(loop("p", count, lambda p: step(plus(times(p, lanes), first))))
     rest = k % lanes
     if rest:
         body.append(step(k - lanes, lambda total, held: upper_lanes(total, held, rest, lanes)))
@@ -173,9 +179,44 @@ def _group(
     return sequence(*body)
 
 
+def _pairs(
+    a: Tile2D,
+    b: Tile2D,
+    j0: Expr,
+    p: Expr,
+    accumulators: BufferVar,
+    slots: dict[int, list[list[Expr]]],
+    add: Accumulate,
+) -> Stmt:
+    """Multiply two vectors of columns of bfloat16, which are the halves of words."""
+    lanes, acc = int(slots[0][0][0].lanes), "float32"
+    xs = [_halves(a, i, p, lanes) for i in range(len(slots[0]))]
+    steps: list[Stmt] = []
+    for j, cells in slots.items():
+        where = b.at(p, plus(j0, j))
+        read = tirx.BufferLoad(b.buffer, [*where[:-1], ramp(where[-1], 2 * lanes)])
+        words = tirx.reinterpret(vector_dtype("uint32", lanes), read)
+        for half, bits in enumerate((words << _word(16, lanes), words & _word(0xFFFF0000, lanes))):
+            y = tirx.reinterpret(vector_dtype(acc, lanes), bits)
+            for x, slot in zip(xs, cells, strict=True):
+                total = add(tirx.BufferLoad(accumulators, slot), x[half], y, acc, lanes)
+                steps.append(tirx.BufferStore(accumulators, total, slot))
+    return sequence(*steps)
+
+
 def _vector(tile: Tile2D, i: Expr, j: Expr, lanes: int) -> Expr:
     where = tile.at(i, j)
     return tirx.BufferLoad(tile.buffer, [*where[:-1], ramp(where[-1], lanes)])
+
+
+def _halves(tile: Tile2D, i: Expr, j: Expr, lanes: int) -> list[Expr]:
+    """Return the even and odd elements of two vectors of a row."""
+    vectors = [_vector(tile, i, plus(j, start), lanes) for start in (0, lanes)]
+    return [_shuffled(vectors, list(range(half, 2 * lanes, 2))) for half in (0, 1)]
+
+
+def _word(value: int, lanes: int) -> Expr:
+    return splat(tirx.IntImm("uint32", value), lanes)
 
 
 def upper_lanes(total: Expr, held: Expr, count: int, lanes: int) -> Expr:

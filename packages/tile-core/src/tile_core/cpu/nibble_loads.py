@@ -9,11 +9,47 @@ the loads, after.
 from __future__ import annotations
 
 from tile_core.compat import structural
-from tile_core.compat.tvm import tirx
-from tile_core.compat.types import Expr, Stmt, Var
+from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat.types import Call, Expr, Stmt, Var
 from tile_core.ir import nodes
-from tile_core.ir.visit import uses_var
-from tile_core.numerics.build import cast, lanes_of, type_name
+from tile_core.ir.visit import map_expr, uses_var
+from tile_core.numerics.build import as_type, cast, constant, lanes_of, type_name
+from tile_core.numerics.exprs import int4_expr
+
+_NIBBLE = f"{nodes.FLOAT_PREFIX}nibble_"
+
+
+def nibble(byte: Expr, parity: Expr, dtype: str) -> Call:
+    """Return a call for the element in a byte, by its parity."""
+    storage = "int8" if dtype == "int4" else "uint8"
+    return ir.Call(nodes.register_scalar_op(f"{_NIBBLE}{dtype}"), [byte, parity], ret_ty=as_type(storage, byte))
+
+
+def nibble_bytes(e: Expr) -> Expr | None:
+    """Return the consecutive bytes of such a call in lanes, else ``None``."""
+    if not nodes.operator_name(e).startswith(_NIBBLE):
+        return None
+    pairs = e.args[0]
+    if not isinstance(pairs, tirx.Shuffle) or len(pairs.vectors) != 2:
+        return None
+    if not tvm_ffi.structural_equal(*pairs.vectors, map_free_vars=False):
+        return None
+    whole = [nodes.as_int(i) for i in pairs.indices] == [lane // 2 for lane in range(lanes_of(e))]
+    return pairs.vectors[0] if whole else None
+
+
+def lower_nibbles(body: Stmt) -> Stmt:
+    """Return the statement with arithmetic in place of these calls."""
+
+    def lowered(e: Call) -> Expr:
+        name = nodes.operator_name(e)
+        if not name.startswith(_NIBBLE):
+            return e
+        byte, parity = e.args
+        code = (byte >> (cast("uint8", parity) * constant(4, "uint8", byte))) & constant(15, "uint8", byte)
+        return int4_expr(code, name.removeprefix(_NIBBLE), in_bytes=True)
+
+    return map_expr(body, lowered, ir.Call)
 
 
 def halve(body: Stmt, lane: Var) -> Stmt:

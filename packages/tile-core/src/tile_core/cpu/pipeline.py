@@ -14,6 +14,7 @@ from tile_core.cpu.debug import calls_back, lower_debug
 from tile_core.cpu.fuse_loops import fuse_loops
 from tile_core.cpu.grid import fuse_grid
 from tile_core.cpu.lane_selects import select_lanes
+from tile_core.cpu.nibble_loads import nibble
 from tile_core.cpu.poison import poison
 from tile_core.cpu.prefetch_tiles import prefetch_tiles
 from tile_core.cpu.products import fence_products
@@ -23,6 +24,7 @@ from tile_core.cpu.share_packing import share_packing
 from tile_core.cpu.target import isa_of
 from tile_core.cpu.threads import run_threads
 from tile_core.cpu.trim_tiles import trim_tiles
+from tile_core.cpu.vector_functions import encoders, vector_math
 from tile_core.cpu.vectorize import vectorize
 from tile_core.cpu.watch import watch
 from tile_core.dtypes import DTYPES
@@ -36,7 +38,7 @@ from tile_core.passes.flatten_lets import flatten_lets
 from tile_core.passes.float_rules import hide
 from tile_core.passes.guard import guard
 from tile_core.passes.legalize_floats import Conversions, legalize_floats
-from tile_core.passes.legalize_math import legalize_math
+from tile_core.passes.legalize_math import LOOSE, legalize_math
 from tile_core.passes.lower_break import lower_break
 from tile_core.passes.roles import without_roles
 from tile_core.passes.share import share
@@ -181,13 +183,14 @@ def _break(plan: Plan, ctx: Context) -> Plan:
 
 
 def _floats(plan: Plan, ctx: Context) -> Plan:
-    return _with_function(
-        plan, legalize_floats(_function_of(plan), ctx.capabilities.native_dtypes, Conversions(in_bytes=True))
-    )
+    encode = {} if ctx.options.generic else encoders(isa_of(ctx.target))
+    conversions = Conversions(encode=encode, nibble=nibble, in_bytes=True)
+    return _with_function(plan, legalize_floats(_function_of(plan), ctx.capabilities.native_dtypes, conversions))
 
 
 def _math(plan: Plan, ctx: Context) -> Plan:
-    return _with_function(plan, legalize_math(_function_of(plan), level=level_of(ctx.options)))
+    loose = LOOSE if ctx.options.generic else {**LOOSE, **vector_math(isa_of(ctx.target))}
+    return _with_function(plan, legalize_math(_function_of(plan), level=level_of(ctx.options), loose=loose))
 
 
 def _selects(plan: Plan, ctx: Context) -> Plan:

@@ -33,6 +33,8 @@ _LINE = 64
 _LEAST, _MOST = 512, 1 << 17
 #: Bytes of a tile that goes into L1; larger ones would replace the block's scratch.
 _NEAR = 4096
+#: Bytes of a row that ends before the processor's own prefetcher is ahead of the loads.
+_SHORT = 1024
 #: Elements of a loop with prefetches, at least.
 _WORK = 512
 #: Lines for each step of a loop, at most.
@@ -79,6 +81,11 @@ class _TensorTile:
     def bytes(self) -> int:
         return DTYPES[nodes.element_type(self.buffer)].bits // 8
 
+    @property
+    def is_scattered(self) -> bool:
+        """Whether rows are too short for the processor's own prefetcher."""
+        return self.rows > 1 and self.columns * self.bytes <= _SHORT
+
     def line(self, number: Expr) -> Stmt:
         """Return the prefetch of a line by its number, at most the last one."""
         number = tirx.Min(nodes.cast(number, "int32"), nodes.int_const(self.lines - 1))
@@ -106,15 +113,15 @@ class _PrefetchTiles(StmtRewriter):
         following = tirx.Min(s.loop_var + nodes.int_const(1, dtype), last)
         for at in hosts:
             for tile in _tiles(parts[at]):
-                chosen = [h for h in hosts if (h < at if tile.writes else h != at)]
+                chosen = [h for h in hosts if (h < at if tile.writes else h != at or tile.is_scattered)]
                 known = _known(tile, parts, {} if tile.writes else {s.loop_var: following})
                 if known is not None and chosen and (tile.writes or nodes.as_int(s.extent) != 1):
                     self.share(known, [(h, self.steps(parts[h])) for h in chosen], wanted)
         if not any(wanted.values()):
             return super().visit_For(s)
-        for at, tiles in wanted.items():
-            if tiles:
-                parts[at] = self.hosted(parts[at], tiles)
+        for at, part in enumerate(parts):
+            tiles = wanted.get(at, [])
+            parts[at] = self.hosted(part, tiles) if tiles else self.stmt(part)
         return replace_for(s, nodes.seq(parts))
 
     def share(self, tile: _TensorTile, hosts: Sequence[tuple[int, int]], wanted: Mapping[int, list[Any]]) -> None:
@@ -193,6 +200,9 @@ def _tiles(loop: Stmt) -> Iterator[_TensorTile]:
 
 def _range(index: Expr, loops: Sequence[Stmt], inside: set[Var]) -> tuple[Expr, int, int] | None:
     """Return the start of an index, and the range that loops add."""
+    if isinstance(index, tirx.FloorDiv) and nodes.as_int(index.b) == 2:  # the byte of a packed element
+        pairs = _range(index.a, loops, inside)
+        return None if pairs is None else (tirx.floordiv(pairs[0], 2), pairs[1] // 2, pairs[2] // 2)
     form = linear_form(index, [x.loop_var for x in loops])
     if (
         nodes.dtype_of(index) not in ("int32", "int64")

@@ -8,8 +8,10 @@ that is not a multiple of the vector runs in halving vectors (15 = 8 + 4 + 2 + 1
 from __future__ import annotations
 
 from tile_core.analysis.affine import linear_form
+from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Call, Expr, Stmt, Var
+from tile_core.cpu.code_tables import is_table
 from tile_core.cpu.guarded_vectors import decided
 from tile_core.cpu.nibble_loads import halve
 from tile_core.dtypes import DTYPES
@@ -76,8 +78,11 @@ class _VectorizeLoops(StmtRewriter):
 def lanes_of(loop: Stmt, vector_bits: int) -> int:
     """Return how many elements of the widest type of a loop's body fill a vector."""
     widths = [DTYPES[nodes.element_type(st.buffer)].bits for st in collect(loop.body, tirx.BufferStore)]
-    for node in collect(loop.body, (ir.TensorLoad, tirx.Cast)):
-        if uses_var(node, loop.loop_var):
+    nodes_of_body = collect(loop.body, (ir.TensorLoad, tirx.Cast))
+    looks = [n for n in nodes_of_body if isinstance(n, ir.TensorLoad) and is_table(n.source)]
+    inside = {identity(c) for look in looks for i in look.indices for c in collect(i, tirx.Cast)}
+    for node in nodes_of_body:
+        if identity(node) not in inside and uses_var(node, loop.loop_var):
             widths.append(DTYPES[nodes.dtype_of(node)].bits)
     return max(2, vector_bits // max([8, *widths]))
 

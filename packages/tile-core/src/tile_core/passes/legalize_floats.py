@@ -73,6 +73,8 @@ class Conversions:
         The statement that stores one half of a byte where other threads may store the other one: of the buffer of
         bytes, the indices, the code as ``uint8`` and which half (``"low"`` or ``"high"``). Stores that
         ``ir.calls.SPLIT`` marks become that.
+    nibble
+        Returns the element of a type in a byte, by its parity; ``None`` for arithmetic.
     in_bytes
         Whether bytes become 4-bit integers by 8-bit arithmetic, of which vectors hold more.
     """
@@ -80,6 +82,7 @@ class Conversions:
     decode: Mapping[str, Callable[[Expr, str], Expr]] = field(default_factory=dict)
     encode: Mapping[str, UnaryNode] = field(default_factory=dict)
     split: Callable[[BufferVar, list[Expr], Expr, str], Stmt] | None = None
+    nibble: Callable[[Expr, Expr, str], Expr] | None = None
     in_bytes: bool = False
 
 
@@ -225,7 +228,10 @@ class _RewriteStored:
         if e.source not in self.packed:
             return tirx.BufferLoad(buffer, indices, e.span)
         byte = self.byte(e, mutator)
-        code = nibble_expr(byte, indices[-1] if indices else constant(0, "int32", byte))
+        index = indices[-1] if indices else constant(0, "int32", byte)
+        if self.conversions.nibble is not None and _element(e.source) in _INTEGERS:
+            return self.conversions.nibble(byte, index % constant(2, type_name(index), index), _element(e.source))
+        code = nibble_expr(byte, index)
         return int4_expr(code, "int4", in_bytes=self.conversions.in_bytes) if _element(e.source) == "int4" else code
 
     def byte(self, e: Expr, mutator: Mutator) -> Expr:

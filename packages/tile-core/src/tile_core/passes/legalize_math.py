@@ -56,6 +56,7 @@ def legalize_math(
     table: Mapping[str, Builder] = MATH,
     rounded: Mapping[str, Builder] = ROUNDED,
     level: str = STANDARD,
+    loose: Mapping[str, Builder] = LOOSE,
 ) -> Expr:
     """Replace elementary functions, ``Max`` and ``Min`` on float32 and float16 by the expressions of ``table``.
 
@@ -72,6 +73,8 @@ def legalize_math(
         Builders of operations that name their rounding; empty for a target whose text prints them.
     level
         Level of numerics outside of regions.
+    loose
+        Builders that levels other than ``"strict"`` prefer.
 
     Returns
     -------
@@ -87,7 +90,7 @@ def legalize_math(
             return WIDE[name](*e.args)
         builder = table.get(name)
         if builder is not None and (region_of(e) or level) != STRICT:
-            builder = LOOSE.get(name, builder)
+            builder = loose.get(name, builder)
         if builder is None or type_name(e) not in ("float32", "float16"):
             return e
         return cast(type_name(e), builder(*[cast("float32", a) for a in e.args]))

@@ -73,7 +73,7 @@ def _guarded(draw: Draw) -> str:
 @st.composite
 def vector_casts(draw: Draw) -> Unit:
     """Draw vectorized conversions of one array to several types, with and without guards."""
-    source = draw(st.sampled_from(("uint64", *COMPUTED)))
+    source = draw(st.sampled_from(("uint64", "float32", "float32", *COMPUTED)))
     kinds = draw(st.lists(st.sampled_from(COMPUTED).filter(lambda k: k != source), min_size=2, max_size=4, unique=True))
     n = draw(st.sampled_from(_EXTENTS))
     params, lines = [tensor("A", source, n)], []
@@ -82,6 +82,9 @@ def vector_casts(draw: Draw) -> Unit:
         forms = (value, value, f"T.if_then_else(i % 3 != 1, {value}, T.cast(A[{n - 1} - i], '{kind}'))")
         params.append(output(f"B_{kind}", kind, n))
         lines += [f"for i in T.Parallel({n}):", f"    B_{kind}[i] = {draw(st.sampled_from(forms))}"]
-    data = {"A": convertible(draw, (n,), source, kinds[0])}
+    elements = convertible(draw, (n,), source, kinds[0])
+    if source == "float32" and draw(st.booleans()):
+        elements = (elements.view("uint32") & 0x807FFFFF).view("float32")  # subnormal numbers and zeros
+    data = {"A": elements}
     threads = draw(st.sampled_from((1, 32, 64)))
     return themed("vector-casts", draw, params, "\n".join(lines), {"": data}, threads=threads)
