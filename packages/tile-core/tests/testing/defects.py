@@ -405,6 +405,13 @@ def codes_of_a_byte_are_exchanged(patch: Any) -> None:
     patch.setattr(code_tables, "_code_words", exchanged)
 
 
+def changed_rows_are_read_again(patch: Any) -> None:
+    """CPU: a loop that changes some elements of a copied row is taken to replace all of them."""
+    from tile_core.cpu import read_again
+
+    patch.setattr(read_again, "_replaces", lambda s, tile: True)
+
+
 def tiny_numbers_become_zero(patch: Any) -> None:
     """CPU: the conversion to bfloat16 is one instruction, which flushes subnormal numbers."""
     from tile_core.cpu import vector_functions

@@ -108,6 +108,7 @@ FINDS = {
     "scales of tables": ("tables_have_the_first_scale", TABLES, Chunk("programs", 0, 10, "converted-operands")),
     "codes of tables": ("tables_ignore_the_sign_of_codes", TABLES, Chunk("programs", 2, 10, "converted-operands")),
     "codes of bytes": ("codes_of_a_byte_are_exchanged", TABLES, Chunk("programs", 0, 10, "converted-operands")),
+    "rows that change": ("changed_rows_are_read_again", "cpu", Chunk("programs", 0, 20, "long-rows")),
     "conversions of tiny numbers": ("tiny_numbers_become_zero", CONVERSIONS, Chunk("programs", 0, 40, "vector-casts")),
     "signs of packed numbers": (
         "packed_numbers_have_no_sign",

@@ -17,6 +17,7 @@ from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
+from tile_core.cpu.read_again import read_again
 from tile_core.cpu.vectorize import has_vector_form, lanes_of
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
@@ -71,7 +72,7 @@ def fuse_loops(body: Stmt, vector_bits: int) -> Stmt:
     if not vector_bits:
         return body
     roots = view_roots(body)
-    return _DropStores(roots).stmt(_FuseLoops(roots, vector_bits).stmt(body))
+    return _DropStores(roots).stmt(_FuseLoops(roots, vector_bits).stmt(_ReadAgain(roots).stmt(body)))
 
 
 @dataclass(frozen=True)
@@ -186,6 +187,18 @@ class _FuseLoops(StmtRewriter):
         body = substitute(first.body, {first.loop_var: second.loop_var * width + var})
         step = replace_for(first, body, loop_var=var, extent=nodes.int_const(width))
         return replace_for(second, nodes.seq([step, second.body]))
+
+
+class _ReadAgain(StmtRewriter):
+    """Rewrites the blocks of a grid, whose statements are those around all loops."""
+
+    def __init__(self, roots: Mapping[BufferVar, BufferVar]) -> None:
+        self.viewed = {v for pair in roots.items() for v in pair}
+
+    def visit_For(self, s: Stmt) -> Stmt:
+        if role(s) != "grid":
+            return s
+        return replace_for(s, nodes.seq(read_again(list(statements(s.body)), self.viewed, is_plain)))
 
 
 class _DropStores(StmtRewriter):
