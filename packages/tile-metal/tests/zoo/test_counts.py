@@ -181,7 +181,7 @@ MORE = {
         "gemm float16, metal4": 3.0, "gemm float16, B as (N, K), metal4": 3.0, "gemm float8_e4m3fn": 1.1,
     },
     "registers": {
-        "gemm float8_e4m3fn": 1.15, "softmax of rows": 1.1, "gemm float16 x int4": 1.45,
+        "gemm float8_e4m3fn": 1.15, "gemm float16 x int4": 1.45,
         "attention, one query, 64 deep": 1.7,
     },
 }  # fmt: skip
