@@ -34,7 +34,7 @@ _STEPS = (
 _STORES = (
     "T.copy(s, B[bx * {m}, 0])", "{all}\n    if i < {rows}:\n        B[i, j] = s[i, j]",
     "{all}\n    if i + 1 <= {rows} and j < {n}:\n        B[i, j] = s[i, j] + v[i]", "T.copy(s[0:{rows}, :], B)",
-    "{all}\n    if {rows} > i:\n        B[i, j] = s[i, j]\n    else:\n        C[0, j] = 1",
+    "{all}\n    if {rows} > i:\n        B[i, j] = s[i, j]\n    else:\n        C[i, j] = 1",
 )  # fmt: skip
 _MORE = (
     "", "for i in T.Parallel({m}):\n    if i < {rows}:\n        C[i, 0] = v[i]",
