@@ -15,9 +15,12 @@ from tile_core import sparse
 from tile_core.cpu.dots import dot_of
 from tile_core.cpu.isa import detect
 
-pytestmark = pytest.mark.skipif(
-    dot_of(detect(), "bfloat16", "bfloat16", "float32") is None, reason="no dot products of bfloat16 here"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        dot_of(detect(), "bfloat16", "bfloat16", "float32") is None, reason="no dot products of bfloat16 here"
+    ),
+    pytest.mark.sweep(0.125),
+]
 VARIANT = "cpu.gemm_sp.dot"
 
 

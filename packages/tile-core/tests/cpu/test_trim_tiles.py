@@ -14,6 +14,8 @@ from tile_core.cpu.trim_tiles import trim_tiles
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect, role
 
+pytestmark = pytest.mark.sweep(0.125)
+
 
 def shapes(program: Any, layouts: tuple[str, ...] = ()) -> dict[str, list[Any]]:
     """Return the shapes of a program's tiles after the pass."""
