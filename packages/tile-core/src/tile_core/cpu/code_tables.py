@@ -124,8 +124,20 @@ class _TabulateCodes(StmtRewriter):
         """Whether all elements that loops load are in a tensor."""
         for x in loops:
             self.analyzer.bind(x.loop_var, ir.Range.from_min_extent(x.min, x.extent), True)
-        pairs = list(zip(load.indices, load.source.shape, strict=True))
-        return all(self.analyzer.can_prove(c) for i, n in pairs for c in (tirx.GE(i, 0), tirx.LT(i, n)))
+        return all(map(self.is_below, load.indices, load.source.shape))
+
+    def is_below(self, index: Expr, extent: Expr) -> bool:
+        """Whether an index is provably in bounds.
+
+        Extents may be symbols of 64 bits where indices have 32.
+        """
+        kind = nodes.dtype_of(index)
+        if nodes.dtype_of(extent) != kind:
+            known = nodes.as_int(extent)
+            extent = nodes.int_const(known, kind) if isinstance(known, int) else nodes.cast(extent, "int64")
+            index = index if isinstance(known, int) else nodes.cast(index, "int64")
+        inside = (tirx.GE(index, nodes.int_const(0, nodes.dtype_of(index))), tirx.LT(index, extent))
+        return all(map(self.analyzer.can_prove, inside))
 
     def visit_For(self, s: Stmt) -> Stmt:
         self.analyzer.bind(s.loop_var, ir.Range.from_min_extent(s.min, s.extent), True)
