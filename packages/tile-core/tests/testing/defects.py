@@ -474,3 +474,16 @@ def rows_of_other_iterations_are_trimmed(patch: Any) -> None:
 
     self_type = trim_tiles._Needs
     patch.setattr(self_type, "read", reading)
+
+
+def numbers_of_rows_are_not_guarded(patch: Any) -> None:
+    """CUDA: a prefetched gather reads numbers of rows beyond their tensor."""
+    from tile_core.simt.memory import contiguity
+    from tile_cuda.ops import copy_async
+
+    inside = contiguity.inside
+
+    def without(view: Any, indices: Any, ranges: Any) -> Any:
+        return [] if "int" in view.dtype and len(indices) == 1 else inside(view, indices, ranges)
+
+    patch.setattr(copy_async.contiguity, "inside", without)

@@ -116,6 +116,11 @@ FINDS = {
         Chunk("programs", 0, 10, "converted-operands"),
     ),
     "rows that do not exist": ("rows_outside_are_gathered", "cuda:sm_80", Chunk("programs", 0, 10, "gathered-loops")),
+    "numbers of rows that do not exist": (
+        "numbers_of_rows_are_not_guarded",
+        "cuda:sm_80",
+        Chunk("programs", 0, 10, "gathered-loops"),
+    ),
     "rows of other iterations": (
         "rows_of_other_iterations_are_trimmed",
         "cpu",

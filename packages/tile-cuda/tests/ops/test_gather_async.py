@@ -74,6 +74,54 @@ CASES = {
     "planes": (8, 16, 48, "float16", "int32", "shared", 0, 3, 3),
     "two stages": (16, 32, 128, "int8", "int32", "shared", 0, 2),
 }
+
+
+@T.prim_func
+def few_numbers(X: T.Tensor((HEIGHT, 64), "float16"), R: T.Tensor((21,), "int32"), C: T.Tensor((32, 32), "float32")):
+    with T.Kernel(2, threads=64) as b:
+        s = T.alloc_shared((16, 32), "float16")
+        c = T.alloc_fragment((16, 32), "float32")
+        T.clear(c)
+        for o in T.Pipelined(2, num_stages=2):
+            T.gather(X[0, o * 32], R[b * 16 : b * 16 + 16], s)
+            for i, j in T.Parallel(16, 32):
+                c[i, j] += s[i, j]
+        T.copy(c, C[b * 16, 0])
+
+
+def test_numbers_beyond_their_tensor_are_zero() -> None:
+    rng = np.random.default_rng(5)
+    x, rows = rng.integers(-3, 4, (HEIGHT, 64)).astype("float16"), rng.integers(1, HEIGHT, 21).astype("int32")
+    kernel, c = tile.compile(few_numbers, target="cuda:sm_90a", runtime="emulator"), np.empty((32, 32), "float32")
+    kernel(x, rows, c)
+    every = np.concatenate([rows, np.zeros(11, "int32")])
+    np.testing.assert_array_equal(c, x[every, :32].astype("float32") + x[every, 32:])
+    assert "cp_async" in kernel.source
+
+
+def test_numbers_with_a_safe_value_are_read_where_the_call_stands() -> None:
+    @T.prim_func
+    def main(X: T.Tensor((HEIGHT, 64), "float16"), R: T.Tensor((21,), "int32"), C: T.Tensor((32, 32), "float32")):
+        with T.Kernel(2, threads=64) as b:
+            T.annotate_safe_value({R: -1})
+            s = T.alloc_shared((16, 32), "float16")
+            c = T.alloc_fragment((16, 32), "float32")
+            T.clear(c)
+            for o in T.Pipelined(2, num_stages=2):
+                T.gather(X[0, o * 32], R[b * 16 : b * 16 + 16], s)
+                for i, j in T.Parallel(16, 32):
+                    c[i, j] += s[i, j]
+            T.copy(c, C[b * 16, 0])
+
+    rng = np.random.default_rng(6)
+    x, rows = rng.integers(-3, 4, (HEIGHT, 64)).astype("float16"), rng.integers(0, HEIGHT, 21).astype("int32")
+    kernel, c = tile.compile(main, target="cuda:sm_90a", runtime="emulator"), np.empty((32, 32), "float32")
+    kernel(x, rows, c)
+    np.testing.assert_array_equal(c[:21], x[rows, :32].astype("float32") + x[rows, 32:])
+    np.testing.assert_array_equal(c[21:], 0)
+    assert "cp_async" not in kernel.source
+
+
 IN_PLACE = {
     "columns of 2 bytes": ((16, 3, 9, "float16", "int32", "shared"), "aligned"),
     "numbers in registers": ((16, 32, 64, "float16", "int32", "registers"), "in registers"),

@@ -203,7 +203,11 @@ class _ChunkedTile:
         row, columns = nodes.fresh("row", "int64"), sum(e != 1 for e in self.src.extents[1:])
         i = at[0] if len(at) > columns else nodes.int_const(0)
         index = row_index(self.src, row, at[len(at) - columns :])
-        return [tirx.Bind(row, row_number(self.rows, i))], index, [row >= 0, row < height_of(self.src)]
+        number = row_number(self.rows, i)
+        inside = contiguity.inside(self.rows, self.rows.spread([i]), self.call.ranges)
+        if inside:
+            number = tirx.if_then_else(tirx.all(*inside), number, nodes.zero("int64"))
+        return [tirx.Bind(row, number)], index, [row >= 0, row < height_of(self.src)]
 
     def instruction(self, source: list[Expr], to: list[Expr], guarded: bool, exists: list[Expr]) -> Stmt:
         """Return the copy of one chunk."""

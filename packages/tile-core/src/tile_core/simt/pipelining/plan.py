@@ -151,8 +151,10 @@ def _chosen(
     notes: list[LoopNote] = []
     for candidate in analysis.candidates(loop):
         reason = candidate.reason or analysis.keeps(candidate.buffer, original)
-        if not reason and candidate.source_name in safe_values:
-            reason = f"reads outside of {candidate.source_name} do not give zero"
+        read = (candidate.call.args[0], *candidate.call.args[2:])
+        unsafe = next((str(v.name) for v in read if v.name in safe_values), "")
+        if not reason and unsafe:
+            reason = f"reads outside of {unsafe} do not give zero"
         if not reason:
             call = candidate.call
             answer = can_copy(SimtCall(call.name, call.args, call.attrs, call.where, call.span, ranges=ranges))

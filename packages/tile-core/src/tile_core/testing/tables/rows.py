@@ -13,6 +13,13 @@ from tile_core.testing.source import lines
 TYPES = ("float32", "float16", "int8", "bfloat16", "int64", "float8_e4m3fn", "uint16", "bool")
 
 
+#: Of loops: type, type of row numbers, rows and columns of a tile, columns and row numbers in all, and stages.
+_LOOPS = (
+    ("float16", "int32", 17, 32, 96, 30, 3), ("float32", "int64", 8, 16, 60, 16, 2),
+    ("int8", "int16", 5, 48, 48, 13, 4), ("bfloat16", "uint8", 4, 6, 37, 9, 2), ("float16", "int32", 16, 16, 0, 20, 2),
+)  # fmt: skip
+
+
 def units() -> list[Unit]:
     """Return the units of this table."""
     found = []
@@ -21,7 +28,8 @@ def units() -> list[Unit]:
         count, cols = (1, 3, 4, 7, 10, 31, 64, 5)[n], (24, 8, 17, 1, 40, 33, 16, 7)[n]
         found += [_gather(dtype, index, count, cols), _scatter(dtype, index, count, cols)]
     found += [_gather("float16", "int32", 17, 64), _gather("float32", "int64", 33, 64)]  # whole vectors
-    return [*found, *_others(), _operand(), *_refusals()]
+    loops = [_pipelined(*shape) for shape in _LOOPS]
+    return [*found, *loops, *_others(), _operand(), *_refusals()]
 
 
 def _rows(rng: np.random.Generator, count: int, index: str, unique: bool) -> Array:
@@ -108,6 +116,31 @@ def _others() -> list[Unit]:
         one("gather", "blocks", [a, tensor("R", "int32", 10), c], sliced,
             None, rows, grid="T.ceildiv(10, 4)"),
     ]  # fmt: skip
+
+
+def _pipelined(dtype: str, index: str, count: int, cols: int, depth: int, total: int, stages: int) -> Unit:
+    """Gather the rows of a loop's tiles.
+
+    The last tile may have fewer columns, and the last block fewer row numbers.
+    """
+    body = f"""
+        s, r = T.alloc_shared(({count}, {cols}), "{dtype}"), T.alloc_shared(({count},), "{index}")
+        c = T.alloc_fragment(({count}, {cols}), "float32")
+        T.copy(R[bx * {count}], r)
+        T.clear(c)
+        for o in T.Pipelined({-(-depth // cols)}, num_stages={stages}):
+            T.gather(A[0, o * {cols}], {f"R[bx * {count} : bx * {count} + {count}]" if stages == 2 else "r"}, s)
+            for i, j in T.Parallel({count}, {cols}):
+                c[i, j] += T.cast(s[i, j], "float32")
+        T.copy(c, C[bx * {count}, 0])
+    """
+    params = [tensor("A", dtype, 40, max(depth, 1)), tensor("R", index, total), output("C", "float32", total, cols)]
+
+    def data(rng: np.random.Generator) -> Data:
+        return {"A": numbers(rng, (40, max(depth, 1)), dtype, -4, 4), "R": _rows(rng, total, index, False)}
+
+    name = f"loop-{dtype}-{index}-{count}x{cols}-{depth}"
+    return one("gather", name, params, body, None, {"": data}, VALUE, grid=str(-(-total // count)), threads=64)
 
 
 def _operand() -> Unit:
