@@ -11,7 +11,7 @@ import tile_core as tile
 import tile_core.language as T
 
 
-def gather_pages(slots: int, width: int, length: int, dtype: str = "float16", block: int = 32) -> Any:
+def gather_pages(slots: int, width: int, length: int, dtype: str = "float16", block: int = 8) -> Any:
     @T.prim_func
     def main(
         cache: T.Tensor((slots, width), dtype),

@@ -151,6 +151,31 @@ def test_unordered_accesses_get_block_barriers():
     np.testing.assert_array_equal(b, a[:, ::-1] + a)
 
 
+def test_roles_that_allocate_run_side_by_side():
+    """A tile allocated between two roles shares no bytes with those of the other role."""
+
+    @T.prim_func
+    def main(A: T.Tensor((2, 64), "float32"), B: T.Tensor((2, 64), "float32")):
+        with T.Kernel(1, threads=64):
+            s = T.alloc_shared((64,), "float32")
+            with T.ws(0, size=32):
+                T.copy(A[0, 0:64], s)
+                for i in T.Parallel(64):
+                    B[0, i] = s[63 - i]
+            r = T.alloc_shared((64,), "float32")
+            with T.ws(1, size=32):
+                T.copy(A[1, 0:64], r)
+                for i in T.Parallel(64):
+                    B[1, i] = r[63 - i]
+
+    kernel = tile.compile(main, TARGET, runtime="emulator")
+    assert "__syncthreads" not in at(kernel.source)
+    a = np.random.default_rng(3).integers(-9, 10, (2, 64)).astype("float32")
+    b = np.full_like(a, np.nan)
+    kernel(a, b)
+    np.testing.assert_array_equal(b, a[:, ::-1])
+
+
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_89"])
 def test_targets_without_phases_refuse_them(target):
     with pytest.raises(TileError) as caught:

@@ -246,6 +246,8 @@ class Lifetimes:
     def _visit(self, points: Sequence[Point]) -> None:
         begun: int | None = None
         for p in points:
+            if isinstance(p.stmt, (tirx.AllocBuffer, tirx.DeclBuffer)):
+                continue  # runs nothing, also between two roles
             before = self.now
             begun = (before if begun is None else begun) if p.is_role() else None
             if p.kind == "mark" and not p.is_step():
@@ -253,7 +255,7 @@ class Lifetimes:
                 self._extend(self._since(before) & self.region(p), before + 1)
                 if begun is not None:
                     self._extend(self._since(begun), begun + 1)
-            elif not isinstance(p.stmt, (tirx.AllocBuffer, tirx.DeclBuffer)):
+            else:
                 self._use(p, p.own if not p.is_step() else [p.stmt])
                 for part in p.parts if not p.is_step() else ():
                     self._visit(part)
