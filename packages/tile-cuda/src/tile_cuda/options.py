@@ -20,6 +20,9 @@ FEWEST_REGISTERS = 16
 CLUSTER_BLOCKS = (2, 4)
 """Blocks of a cluster that the option ``clusters`` can require."""
 
+SPLIT_BLOCKS = (2, 4, 8)
+"""Blocks of a cluster that share the iterations of a loop."""
+
 _USUAL = ("never", "auto", "always")
 _VALUES: Mapping[str, tuple[str, ...]] = {
     "tma": _USUAL,
@@ -27,6 +30,7 @@ _VALUES: Mapping[str, tuple[str, ...]] = {
     "wgmma": _USUAL,
     "persistent": _USUAL,
     "clusters": ("never", "auto", "always", "pairs"),
+    "split_k": ("never", "auto"),
     "epilogue": ("never", "auto", "lanes", "always"),
     "stmatrix": ("never", "always"),
     "overlap": _USUAL,
@@ -89,6 +93,11 @@ class CudaOptions(NumericsOptions):
         clusters of this size wherever legal. ``"pairs"``: CTA pairs on `tcgen05` (``cta_group::2``) compute one
         product, and each block loads half of the columns of B; without warp specialization. ``"never"``: no clusters.
         The number of persistent blocks is a multiple of the cluster size.
+    split_k
+        Split-K in a cluster: its blocks share the iterations of a product's loop, and the first one adds their
+        accumulators and executes the rest of the program (`tile_cuda.grid.split`). ``"auto"``: where tiles are too few
+        for the device and that is estimated to be faster. 2, 4 or 8: clusters of this size wherever legal. ``"never"``:
+        each block executes all iterations.
     epilogue
         Stores of accumulators. ``"always"``: staged in shared memory wherever its budget allows. ``"auto"``: staged
         where estimated to be faster (`tile_cuda.cost.stores`); without shared-memory budget, or in loops, lanes
@@ -118,6 +127,7 @@ class CudaOptions(NumericsOptions):
     wgmma: str = "auto"
     persistent: str | int = "auto"
     clusters: str | int = "auto"
+    split_k: str | int = "auto"
     epilogue: str = "auto"
     stmatrix: str = "never"
     overlap: str = "auto"
@@ -131,6 +141,7 @@ class CudaOptions(NumericsOptions):
         numbers = {
             "persistent": ("a number of blocks", _is_int(self.persistent) and int(self.persistent) > 0),
             "clusters": ("2 or 4 blocks", _is_int(self.clusters) and self.clusters in CLUSTER_BLOCKS),
+            "split_k": ("2, 4 or 8 blocks", _is_int(self.split_k) and self.split_k in SPLIT_BLOCKS),
         }
         for name, values in _VALUES.items():
             other, legal = numbers.get(name, ("", False))

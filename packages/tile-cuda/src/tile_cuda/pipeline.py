@@ -40,6 +40,7 @@ from tile_cuda.cost.overlap import not_faster
 from tile_cuda.cost.slow_tiles import note_slow
 from tile_cuda.epilogue.write import layouts_of_staged, write_epilogue
 from tile_cuda.grid.persistent import choose_persistent, may_persist
+from tile_cuda.grid.split import choose_split
 from tile_cuda.machine import machine_of
 from tile_cuda.ops.contiguous import can_copy_bytes
 from tile_cuda.ops.copy_async import can_copy as can_copy_chunks
@@ -245,7 +246,7 @@ def pipeline(target: Target, spine: Spine) -> Spine:
     conversions = FP8 if target.capabilities.fact(FP8_MMA) else PLAIN
     hooks = SimtHooks(
         can_copy=can_copy, can_gather=can_gather, is_async=may_be_async, can_overlap=can_overlap,
-        share=choose_persistent, cluster=choose_cluster, reads_directly=reads_directly,
+        split=choose_split, share=choose_persistent, cluster=choose_cluster, reads_directly=reads_directly,
     )  # fmt: skip
     passes = simt_spine(spine, hooks)
     why = "before the pipeline, whose loops have the instructions of products and take the memory that tiles leave"

@@ -9,7 +9,7 @@ from tile_core.ops.base import TileOp
 from tile_core.vocabulary import PAGE_OF
 
 #: Modules of ops without a name of ``T``.
-_UNNAMED = ("copy_to_block", "wait_uses", "pin_accumulator", "request_registers")
+_UNNAMED = ("add_blocks", "copy_to_block", "wait_uses", "pin_accumulator", "request_registers")
 
 
 def _defined() -> Iterator[TileOp]:

@@ -36,6 +36,7 @@ from tile_core.simt.barriers.managed_fences import fence_managed
 from tile_core.simt.barriers.program_barriers import enter_barriers
 from tile_core.simt.barriers.redundant_barriers import drop_redundant_barriers
 from tile_core.simt.cluster_ranks import require_clusters
+from tile_core.simt.cluster_split import split_over_cluster
 from tile_core.simt.code_size import bounded
 from tile_core.simt.kernel_plan import KernelPlan
 from tile_core.simt.launch.grid import block_of, check_grid, launch
@@ -114,6 +115,9 @@ class SimtHooks:
     cluster
         The cluster whose blocks multicast tiles of a loop, given a ``pipelining.multicast.Shared`` and a context. By
         default each block loads its own tiles.
+    split
+        How many blocks of a cluster share the iterations of a product's loop (`tile_core.simt.cluster_split`),
+        given the program, the trip count, and ``ctx=``. By default each block executes all of them.
     share
         Whether persistent blocks with a producer warp process a grid (``pipelining/persistent.py``), given a ``Shape``
         and ``ctx=``. By default they do not.
@@ -124,6 +128,7 @@ class SimtHooks:
     reads_directly: Callable[[Operand, int, Context, Aligned], bool] | None = None
     is_async: Callable[[Any, Context, int], bool] = lambda call, ctx, threads: False
     can_overlap: Callable[[Any, Context], Accept | Reject] = lambda candidates, ctx: Accept()
+    split: Callable[..., int | Reject] | None = None
     share: Callable[..., PersistentGrid | Reject] | None = None
     cluster: Callable[[Shared, Context], ChosenCluster | Reject] | None = None
 
@@ -132,7 +137,11 @@ def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
     """Return the core's checks followed by the passes for threads."""
     checks = Spine(tuple(p for p in spine.passes if p.name == "check"), spine.attributes)
     return checks.then(
-        Pass("threads", _threads, "before guards and proofs, which rely on plain arithmetic and loops without jumps"),
+        Pass(
+            "threads",
+            _threads(hooks),
+            "before guards and proofs, which rely on plain arithmetic and loops without jumps",
+        ),
         Pass("pipeline", _pipeline(hooks), "on tile ops: whole copies are moved between iterations"),
         Pass("place", _select, "variants, then tiles; again when a fragment has to move to shared memory", "selected"),
         Pass("lower", _lower, "variants know all places now", "loops"),
@@ -147,19 +156,25 @@ def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
     )
 
 
-def _threads(plan: Plan, ctx: Context) -> KernelPlan:
-    """Name the block's threads; remove jumps, levels that change nothing, and arithmetic that may overflow."""
-    for param in plan.program.params:
-        if param.kind == "pointer":
-            facts = {"kernel": plan.program.name, "name": param.name, "target": ctx.target.text}
-            raise PointerUnsupported(**facts, where=plan.program.where)
-    plan, block = resolve_levels(_promised(plan), ctx), block_of(plan.body, nodes.fresh("tid"))
-    body = wrap_unproven(lower_break(plan.body), plan.params)
-    require_clusters(plan.program, ctx)
-    # After wrapping, which has no ranges of a thread's number.
-    body = enter_barriers(enter_roles(body, block, ctx), plan.ordered, ctx)
-    order = plan.program.attrs.get(RASTERIZATION) or {}
-    return _tiles(plan.replace(body=body, defined=(block.thread,), block=block, order=order), ctx)
+def _threads(hooks: SimtHooks) -> Callable[[Plan, Context], KernelPlan]:
+    def run(plan: Plan, ctx: Context) -> KernelPlan:
+        """Name the block's threads; remove jumps, levels that change nothing, and arithmetic that may overflow."""
+        for param in plan.program.params:
+            if param.kind == "pointer":
+                facts = {"kernel": plan.program.name, "name": param.name, "target": ctx.target.text}
+                raise PointerUnsupported(**facts, where=plan.program.where)
+        plan, block = resolve_levels(_promised(plan), ctx), block_of(plan.body, nodes.fresh("tid"))
+        plan = plan.replace(
+            body=wrap_unproven(lower_break(plan.body), plan.params), defined=(block.thread,), block=block,
+            order=plan.program.attrs.get(RASTERIZATION) or {},
+        )  # fmt: skip
+        require_clusters(plan.program, ctx)
+        plan = split_over_cluster(plan, ctx, hooks.split and functools.partial(hooks.split, ctx=ctx))
+        # After wrapping, which has no ranges of a thread's number.
+        body = enter_barriers(enter_roles(plan.body, block, ctx), plan.ordered, ctx)
+        return _tiles(plan.replace(body=body), ctx)
+
+    return run
 
 
 def _tiles(plan: KernelPlan, ctx: Context) -> KernelPlan:
@@ -208,7 +223,7 @@ def _pipeline(hooks: SimtHooks) -> Callable[[KernelPlan, Context], KernelPlan]:
             body, can_copy, safe_values, threads, lambda call, count: hooks.is_async(call, ctx, count),
             lambda candidates: hooks.can_overlap(candidates, ctx), persistent_hooks, _clustering(plan, ctx, hooks),
         )  # fmt: skip
-        plan = plan.replace(body=body, pipeline=report)
+        plan = plan.replace(body=body, pipeline=report.with_note(plan.split))
         if prod(report.cluster) > 1:
             attrs = {**plan.program.attrs, CLUSTER: report.cluster}
             # Blocks of a cluster are neighbours in the grid.

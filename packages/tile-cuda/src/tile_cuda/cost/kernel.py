@@ -20,7 +20,7 @@ from tile_cuda.machine import Machine
 from tile_cuda.occupancy import blocks_at_a_time, most_registers
 from tile_cuda.ops.product_cost import TileProduct
 from tile_cuda.ops.warpgroup_plan import WARPGROUP
-from tile_cuda.options import MOST_REGISTERS
+from tile_cuda.options import MOST_REGISTERS, SPLIT_BLOCKS
 from tile_cuda.target import WARP
 
 RING, RING_OF_BYTES = (4, 8), (4, 8, 5)
@@ -54,6 +54,12 @@ _SHARED_ROWS = 0.23
 """Cycles of an element of the scores in each warpgroup of a block whose rows several warps share."""
 _SPILLED, _IN_MEMORY = (0.15, 0.43), ((1.5,), (10.0, 3.0))
 """Cycles of a register beyond those of a thread, and of accumulators in memory: of one product, and of chained ones."""
+_MEET, _SENDER, _SENT = 2000.0, 800.0, 20.0
+"""Cycles of two barriers of a cluster, and of each block that sends its accumulators; elements that it sends in one."""
+_NEIGHBOURS = 1.3
+"""Time of iterations where blocks of a cluster share an access to L2, relative to blocks that are spread out."""
+_HELD = {2: 132, 4: 120, 8: 96}
+"""Multiprocessors of an H200 that hold clusters of these sizes at a time: with more, some ran after the others."""
 _OF_ROW = 12
 """Registers of a thread for each row of an instruction whose exponentials it computes."""
 
@@ -86,6 +92,8 @@ class TileKernel:
         Whether blocks may process several tiles.
     refused
         Why a product is not one of warpgroups, if that was tried.
+    may_split
+        Whether blocks of a cluster may share the iterations of a tile.
     """
 
     machine: Machine
@@ -102,6 +110,7 @@ class TileKernel:
     grid: tuple[int, int] = (0, 0)
     may_persist: bool = True
     refused: str = ""
+    may_split: bool = False
 
     @property
     def limit(self) -> int:
@@ -237,14 +246,32 @@ class TileKernel:
         return found
 
     @cached_property
+    def split(self) -> int:
+        """Blocks of a cluster that share the iterations of a tile (`tile_cuda.grid.split`)."""
+        last = self.products[-1]
+        fits = [1]
+        for n in SPLIT_BLOCKS if self.may_split else ():
+            held = self.machine.processors * _HELD[n] // 132 * self.blocks
+            small = (n - 1) * last.m * last.n * 4 <= self.shared_bytes
+            fits += [n] if small and n <= self.trips and self.tiles * n <= held else []
+        return min(fits, key=self._time)
+
+    @property
     def time(self) -> float:
         """Microseconds of all launches."""
+        return self._time(self.split)
+
+    def _time(self, blocks: int) -> float:
+        """Return the microseconds of all launches, with some blocks for each tile."""
         machine, last = self.machine, self.products[-1]
         ends = machine.result * last.m * last.n / 32768
         # Blocks that run beside each other hide part of the ends of their tiles behind each other's products.
         between = _LATE if self.is_persistent else ends
         iteration = max(self.busy, self.alone) + sum(self.beyond.values())
-        cycles = self.most * self.trips * iteration + ends + (self.most - 1) * between
+        cycles = self.most * -(-self.trips // blocks) * iteration + ends + (self.most - 1) * between
+        if blocks > 1:
+            cycles *= _NEIGHBOURS
+            cycles += _MEET + (blocks - 1) * (_SENDER + last.m * last.n / _SENT)
         both = (cycles / machine.clock) ** _OF_MEMORY + (self.moved / machine.memory) ** _OF_MEMORY
         return float(both ** (1 / _OF_MEMORY)) + self.more
 

@@ -120,9 +120,12 @@ def kernel_of(
     more = (workload.launches - 1) * LAUNCH + workload.other_bytes / machine.memory
     may_persist = workload.launches == 1 and ctx.options.persistent != "never"
     grid = (0, 0) if ctx.options.clusters == "never" else workload.grid
+    splits = not chained and ctx.capabilities.max_cluster > 1 and bool(ctx.capabilities.fact(WGMMA))
+    may_split = splits and len(products) == 1 and ctx.options.split_k == ctx.options.clusters == "auto"
     return TileKernel(
         machine, tuple(products), chained, workload.blocks, max(p.trips for p in workload.products), threads, stages,
         shared, ctx.capabilities.shared_bytes, workload.tensor_bytes, more, grid, may_persist,
+        may_split=may_split,
     )  # fmt: skip
 
 

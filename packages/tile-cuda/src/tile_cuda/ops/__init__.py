@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tile_core.simt.ops.common import thread_variants
+from tile_cuda.ops.add_blocks import AddBlocks
 from tile_cuda.ops.atomics import PtxAtomics
 from tile_cuda.ops.boxes import BULK
 from tile_cuda.ops.copy_async import AsyncCopy, AsyncGather
@@ -42,7 +43,7 @@ def variants(target: Target) -> tuple[Variant, ...]:
     bulk += (FourRowScatter(),) if target.capabilities.fact(SCATTER4) else ()
     groups: tuple[Variant, ...] = ()
     groups += (LaneCopy(), *([MatrixCopy()] if target.capabilities.fact(STMATRIX) else []))
-    groups += (CopyToBlock(),) if target.capabilities.max_cluster > 1 else ()
+    groups += (AddBlocks(), CopyToBlock()) if target.capabilities.max_cluster > 1 else ()
     if target.capabilities.fact(WGMMA):
         groups += (WarpgroupGemm(), ExchangedGemm(), WarpgroupGemmSp(), WarpgroupWait())
     groups += (SetRegisters(),) if target.capabilities.fact(SETMAXNREG) else ()

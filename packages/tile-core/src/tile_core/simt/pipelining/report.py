@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from tile_core.errors.base import Where
@@ -90,6 +90,13 @@ class PipelineReport:
     slots: Mapping[Any, LayoutMap] = field(default_factory=dict)
     persistent: PersistentGrid | None = None
     cluster: tuple[int, int, int] = (1, 1, 1)
+
+    def with_note(self, note: LoopNote | None) -> PipelineReport:
+        """Return a copy with a note more on the loop that it names."""
+        if note is None:
+            return self
+        loops = (replace(x, notes=(note, *x.notes)) if x.name == note.subject else x for x in self.loops)
+        return replace(self, loops=tuple(loops))
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.loops))
