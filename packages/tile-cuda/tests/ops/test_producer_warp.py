@@ -10,7 +10,7 @@ import hypothesis
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, settings
-from zoo.case import from_example
+from zoo.case import example, from_example
 from zoo.launch import lowered as lowered_unit
 from zoo.table import F16, NT, gemm
 
@@ -110,8 +110,48 @@ def test_the_default_has_one_where_iterations_of_two_warpgroups_overlap() -> Non
     texts = {o: [tile.compile(p, TARGET, options={"persistent": o}).source for p in (wide, narrow)] for o in _DEFAULTS}
     assert copies(texts["auto"][0])
     assert texts["auto"][1] == texts["never"][1]
-    reason = "a producer warp without persistence is faster only where iterations of two warpgroups overlap"
+    reason = "a producer warp without persistence is faster only where two warpgroups overlap iterations"
     assert reason in _said(narrow, {"persistent": "auto"})
+
+
+#: Heads and tiles of attention's gradients, further options, and why their blocks have no producer warp by default.
+GRADIENTS: dict[str, tuple[tuple[int, int, int, int], dict[str, Any], str]] = {
+    "registers suffice": ((128, 64, 128, 256), {}, ""),
+    "other tiles": ((64, 96, 128, 256), {}, ""),
+    "too many registers": ((64, 128, 128, 256), {}, "its consumers need about 248 of 232 registers"),
+    "two blocks": ((64, 32, 128, 256), {}, "two blocks of about 128 registers a thread run beside each other"),
+    "registers of the option": ((128, 64, 128, 256), {"max_registers": 224}, "the option max_registers gives all"),
+    "one warpgroup": ((64, 64, 64, 128), {}, "compute more than 2 products in each"),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_the_default_of_loops_of_five_products_depends_on_registers(name: str) -> None:
+    (dim, *tiles), options, reason = GRADIENTS[name]
+    program = example("attention_backward").backward(4, 2, 4096, 4096, dim, True, "float16", *tiles)
+    found = report_json(program, TARGET, options=options)
+    said = str(found["block"]["loops"])
+    assert ("a producer warp issues its copies" in said) == (not reason)
+    assert reason in said
+    if not reason:
+        assert not found["warnings"]  # nothing spills
+
+
+@pytest.mark.parametrize("sizes", [(68, 75, False), (132, 133, True), (40, 300, True), (200, 7, False)])
+def test_gradients_have_a_producer_warp_by_default(sizes: tuple[int, int, bool]) -> None:
+    queries, keys, causal = sizes
+    module, dim = example("attention_backward"), 96
+    rng = np.random.default_rng()
+    q, k, v, g = (rng.standard_normal((1, 1, n, dim)).astype("float16") for n in (queries, keys, keys, queries))
+    out, logs, *wanted = module.reference(q, k, v, g, causal)
+    products = (out * g.astype("float64")).sum(-1).astype("float32")
+    program = module.backward(1, 1, queries, keys, dim, causal, "float16", 64, 128, 256)
+    kernel = tile.compile(program, TARGET, runtime="emulator")
+    assert copies(kernel.source)
+    found = [np.zeros(q.shape, "float32"), np.full(k.shape, np.nan, "float16"), np.full(k.shape, np.nan, "float16")]
+    kernel(q, k, v, g, logs.astype("float32"), products, *found)
+    for got, want in zip(found, wanted, strict=True):
+        assert np.max(np.abs(got - want) / (1 + np.abs(want))) <= 2.0**-7
 
 
 _DEFAULTS = ("auto", "never")
@@ -200,8 +240,8 @@ def test_mistakes_in_the_text_are_found(mistake: str, lowered: Any) -> None:
     assert not is_right(wrong, lowered, 128)
 
 
-def _producer(unit: Any) -> bool:
-    made = lowered_unit(load(unit.text()), make_context(TARGET, ALWAYS))
+def _producer(unit: Any, options: dict[str, Any] = ALWAYS) -> bool:
+    made = lowered_unit(load(unit.text()), make_context(TARGET, options))
     return copies(made.text)
 
 
@@ -211,17 +251,18 @@ def test_the_kit_reaches_it() -> None:
     assert sum(map(_producer, units)) >= 3
 
 
+@pytest.mark.parametrize("options", [ALWAYS, {}], ids=["always", "default"])
 @pytest.mark.parametrize("strategy", ["product-loops"])
-def test_the_fuzzer_reaches_it(strategy: str) -> None:
+def test_the_fuzzer_reaches_it(strategy: str, options: dict[str, Any]) -> None:
     found: list[bool] = []
 
     @hypothesis.seed(1)
-    @settings(max_examples=20, deadline=None, database=None, phases=(Phase.generate,),
+    @settings(max_examples=20 if options else 60, deadline=None, database=None, phases=(Phase.generate,),
               suppress_health_check=list(HealthCheck))  # fmt: skip
     @hypothesis.given(STRATEGIES[strategy][0])
     def draw(unit: Any) -> None:
         with contextlib.suppress(TileError):
-            found.append(_producer(unit))
+            found.append(_producer(unit, options))
 
     draw()
     assert sum(found) >= 2

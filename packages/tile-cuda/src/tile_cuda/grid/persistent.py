@@ -36,11 +36,16 @@ COPIER_REGISTERS, USER_REGISTERS = 40, 232
 """Of each thread of a warpgroup that copies, and of two that compute."""
 _BOUNDS_REGISTERS = 72, 216
 """The same where both compute bounds of loops: a scan over groups spilled with fewer than 72."""
+_OTHER_REGISTERS = 24
+"""Of each consumer thread beside live fragments. Gradients of attention with 232 registers, by NVRTC: 11 tiles with up
+to 208 of fragments spill nothing, one of two with 216 spills 56 bytes, those with 224 spill 108 and 120."""
 _MOST_THREADS = 256
 """Threads of a persistent block: of 9 warps three share a quarter of the registers, which leaves each thread 168."""
 _SCRATCH = 4096
 """Bytes of shared memory for barriers, and for what ops need that are lowered later."""
 _LEAST_TRIPS = 2
+_FEW_PRODUCTS = 2
+"""Products of iterations that need no producer warp where they do not overlap: those of attention."""
 _SUBTILES_PER_ITERATION = 2
 """Most subtiles stored in an iteration of the next tile: with one 4096³ was 1.028 times as fast as
 without any, with two 1.023, with four 1.010, whose registers spilled."""
@@ -124,19 +129,43 @@ def _beside(shape: Shape, ctx: Context) -> PersistentGrid | Reject:
     """Return the producer warp of blocks that are not persistent, or why they have none."""
     if ctx.capabilities.fact(TCGEN05):
         return Reject("it is not persistent and has no MMA warp")
-    groups = shape.threads // WARPGROUP
-    if ctx.options.persistent == "auto" and not (shape.overlaps and groups > 1):
-        # On an H200 attention was 1.05 times as fast with one, also with a window; products with 4-bit weights 0.87.
-        return Reject("a producer warp without persistence is faster only where iterations of two warpgroups overlap")
+    groups, size = shape.threads // WARPGROUP, shape.ring_bytes + shape.other_bytes + _SCRATCH
     reason = _reason(shape.threads, shape.trips or _LEAST_TRIPS, ctx)
+    if ctx.options.persistent == "auto" and not (shape.overlaps and groups > 1):
+        reason = reason or _not_faster_beside(shape, size, ctx)
     if reason:
         return Reject(reason)
-    size = shape.ring_bytes + shape.other_bytes + _SCRATCH
     if size > ctx.capabilities.shared_bytes:
         return Reject(_over_budget(size, shape, ctx))
     if groups == 1 or ctx.options.max_registers is not None:
         return PersistentGrid(0, WARP, "warp", WARP)
     return PersistentGrid(0, WARPGROUP, "warp", WARP, (COPIER_REGISTERS, USER_REGISTERS))
+
+
+def _not_faster_beside(shape: Shape, size: int, ctx: Context) -> str:
+    """Return why a producer warp is not faster for iterations without overlap.
+
+    On an H200, of the speed without one: attention with overlap 1.05, also with a window; products with 4-bit weights
+    0.87; gradients of attention with heads of 128, one block on a multiprocessor, 1.04 (4,096 positions) and 1.07
+    (16,384).
+
+    Returns
+    -------
+    str
+        Empty if it is faster.
+    """
+    if shape.threads <= WARPGROUP or shape.products <= _FEW_PRODUCTS:
+        return (
+            "a producer warp without persistence is faster only where two warpgroups "
+            f"overlap iterations or compute more than {_FEW_PRODUCTS} products in each"
+        )
+    if ctx.options.max_registers is not None:
+        return "the option max_registers gives all threads the same number"
+    needed = shape.registers + _OTHER_REGISTERS
+    if needed > USER_REGISTERS:
+        return f"its consumers need about {needed} of {USER_REGISTERS} registers"
+    both = needed * 2 * shape.threads <= REGISTERS and size * 2 <= ctx.capabilities.shared_bytes
+    return f"two blocks of about {needed} registers a thread run beside each other" if both else ""
 
 
 def _with_mma_warp(shape: Shape, tiles: int, size: int, ctx: Context) -> PersistentGrid | Reject:

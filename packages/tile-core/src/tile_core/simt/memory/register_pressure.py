@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from math import prod
 
 from tile_core.compat.structural import attribute, identity, items
@@ -12,6 +13,9 @@ from tile_core.ir import nodes
 from tile_core.ir.attributes import ACCESS
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import bodies_of, collect
+from tile_core.ops.base import View, is_op
+from tile_core.ops.effects import effects
+from tile_core.ops.registry import OPS
 from tile_core.records import dataclass
 
 
@@ -37,13 +41,18 @@ def registers_of(array: BufferVar) -> int:
     return -(-elements * max(8, DTYPES[nodes.element_type(array)].bits) // 32)
 
 
-def register_pressure(body: Stmt) -> RegisterPressure:
+def register_pressure(body: Stmt, scopes: Collection[str] = PRIVATE) -> RegisterPressure:
     """Return the largest register pressure of a thread's code.
 
     An array is live from a loop that writes all of it, or from its allocation, to its last access before the next such
     loop. It is an estimate: a condition around such a loop is taken to hold.
+
+    Parameters
+    ----------
+    scopes
+        Of the arrays that count: with ``local.fragment``, registers of all threads that hold a fragment's elements.
     """
-    liveness = _Liveness()
+    liveness = _Liveness(scopes)
     liveness.before(body, frozenset(), 1)
     found = sorted(((b, registers_of(b)) for b in liveness.most), key=lambda x: (-x[1], str(x[0].name)))
     return RegisterPressure(sum(n for _, n in found), tuple(found))
@@ -52,7 +61,8 @@ def register_pressure(body: Stmt) -> RegisterPressure:
 class _Liveness:
     """Finds the private arrays that are live before statements, and the largest set."""
 
-    def __init__(self) -> None:
+    def __init__(self, scopes: Collection[str]) -> None:
+        self.scopes = scopes
         self.most: frozenset[BufferVar] = frozenset()
         self.registers = 0
         self._sizes: dict[int, int] = {}
@@ -79,7 +89,7 @@ class _Liveness:
             return self.loop(s, live, iterations)
         if type(s) is tirx.IfThenElse:
             inside = [self.before(x, live, iterations) for x in bodies_of(s)]
-            return self.at(inside[0].union(*inside[1:]), _read(s.condition))
+            return self.at(inside[0].union(*inside[1:]), _read(s.condition, self.scopes))
         if bodies_of(s):
             return self.before(bodies_of(s)[0], live, iterations)
         found = self._accessed(s)
@@ -90,7 +100,7 @@ class _Liveness:
     def loop(self, s: Stmt, live: frozenset[BufferVar], iterations: int) -> frozenset[BufferVar]:
         extent = nodes.as_int(s.extent) if type(s) is tirx.For else None
         known = iterations * extent if isinstance(extent, int) and extent > 0 else 1
-        behind = live | (_read(s.condition) if type(s) is tirx.While else frozenset())
+        behind = live | (_read(s.condition, self.scopes) if type(s) is tirx.While else frozenset())
         begin = self.before(s.body, behind, known)
         if not begin <= behind:  # what an iteration reads of the one before
             begin = self.before(s.body, behind | begin, known)
@@ -112,7 +122,7 @@ class _Liveness:
     def _accessed(self, s: Stmt) -> _Accessed:
         known = self._known.get(identity(s))
         if known is None:
-            known = self._known[identity(s)] = _Accessed.of(s), s
+            known = self._known[identity(s)] = _Accessed.of(s, self.scopes), s
         return known[0]
 
 
@@ -125,13 +135,22 @@ class _Accessed:
     stored: frozenset[BufferVar]
 
     @classmethod
-    def of(cls, s: Stmt) -> _Accessed:
+    def of(cls, s: Stmt, scopes: Collection[str]) -> _Accessed:
         """Return the arrays of a statement."""
-        private = type(s) is tirx.BufferStore and nodes.scope_of(s.buffer) in PRIVATE
+        if is_op(s) and str(s.value.op.name)[5:] in OPS:
+            reads, writes = effects(s)
+            read, written = _held(reads, scopes), _held(writes, scopes)
+            whole = _held([v for v in writes if tuple(v.extents) == tuple(nodes.shape_of(v.buffer))], scopes)
+            return cls(read | _read(s, scopes), whole - read, written - whole)
+        private = type(s) is tirx.BufferStore and nodes.scope_of(s.buffer) in scopes
         calls = [c for c in collect(s, ir.Call) if nodes.is_tile_call(c, "address") and attribute(c, ACCESS) == "w"]
-        filled = frozenset[BufferVar]().union(*map(_read, calls))
-        return cls(_read(s), filled, frozenset({s.buffer} if private else ()))
+        filled = frozenset[BufferVar]().union(*(_read(c, scopes) for c in calls))
+        return cls(_read(s, scopes), filled, frozenset({s.buffer} if private else ()))
 
 
-def _read(s: Node) -> frozenset[BufferVar]:
-    return frozenset(x.source for x in collect(s, ir.TensorLoad) if nodes.scope_of(x.source) in PRIVATE)
+def _held(views: Iterable[View], scopes: Collection[str]) -> frozenset[BufferVar]:
+    return frozenset(v.buffer for v in views if v.scope in scopes)
+
+
+def _read(s: Node, scopes: Collection[str]) -> frozenset[BufferVar]:
+    return frozenset(x.source for x in collect(s, ir.TensorLoad) if nodes.scope_of(x.source) in scopes)

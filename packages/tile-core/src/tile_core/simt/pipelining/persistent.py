@@ -72,6 +72,8 @@ class Shape:
         Whether several products of the loop overlap between iterations.
     products
         Products of an iteration.
+    registers
+        Registers of a thread for the fragments that are live at a time.
     """
 
     threads: int
@@ -86,6 +88,7 @@ class Shape:
     immediate: bool = False
     overlaps: bool = False
     products: int = 1
+    registers: int = 0
 
 
 @dataclass(frozen=True)

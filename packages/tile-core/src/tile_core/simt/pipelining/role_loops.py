@@ -13,6 +13,7 @@ from tile_core.ir import attributes, nodes
 from tile_core.ir.visit import collect, distinct
 from tile_core.ops.base import OpCall
 from tile_core.records import dataclass
+from tile_core.simt.memory.register_pressure import register_pressure
 from tile_core.simt.pipelining.async_products import Product, products_of
 from tile_core.simt.pipelining.dependences import Analysis
 from tile_core.simt.pipelining.grids import GridLoops
@@ -124,9 +125,11 @@ def shape_of(s: Stmt, loops: Sequence[RoleLoop], threads: int, tiles: int | None
     call, size = OpCall.decode(first.first), sum(slots.values())
     overlaps = isinstance(first.product, OverlapPlan) and bool(first.product.tails)
     count = max(len(products_of(x.loop.body)) for x in loops)
+    registers = -(-register_pressure(s, ("local.fragment",)).registers // threads)
     return Shape(
-        threads, tiles, number, stages, size, other, call, immediate=immediate, overlaps=overlaps, products=count
-    )
+        threads, tiles, number, stages, size, other, call, immediate=immediate, overlaps=overlaps, products=count,
+        registers=registers,
+    )  # fmt: skip
 
 
 def size_of(buffer: BufferVar) -> int:

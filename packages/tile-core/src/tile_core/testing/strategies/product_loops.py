@@ -21,6 +21,9 @@ def product_loops(draw: Draw) -> Unit:
     m, n, k = (draw(st.sampled_from(x)) for x in ((64, 64, 128, 32, 48, 16), (16, 32, 64, 32, 24), (16, 32, 64)))
     same = draw(st.sampled_from((False, False, True)))
     d = k if same else draw(st.sampled_from((16, 32, 64, 40)))
+    # Products whose fragments leave registers for one block alone, and so for a producer warp.
+    wide = draw(st.sampled_from((*[False] * 7, True)))
+    m, n, k, d = (128, 32, 128 if same else k, 128) if wide else (m, n, k, d)
     trips, stages, sizes = (
         draw(st.sampled_from((2, 3, 4, 5, 5, 1, 0))),
         draw(st.sampled_from((2, 2, 3, 4, 0))),
@@ -38,7 +41,7 @@ def product_loops(draw: Draw) -> Unit:
     trip += [draw(st.sampled_from(_BEFORE)), f"T.gemm(q, y, s, transpose_B=True, clear_accum={fresh})"]
     trip += [f"for i, j in T.Parallel({m}, {n}):\n    p[i, j] = T.min(T.max(s[i, j], -9), 9)"]
     trip += [draw(st.sampled_from(_BETWEEN)), f"T.gemm(p, {'y' if same else 'z'}, c)"]
-    if draw(st.booleans()):
+    if wide or draw(st.booleans()):
         trip += [f"T.gemm(p, {'y' if same else 'z'}, e)"]
     trip += [draw(st.sampled_from(_BEHIND))]
     for s in trip:
@@ -49,4 +52,5 @@ def product_loops(draw: Draw) -> Unit:
     shapes = {"Q": (m, k), "Y": (max(1, n * trips - 3), k), "Z": (max(1, n * trips - 5), d)}
     data = {name: randoms(draw, shape, "float16", -2, 2) for name, shape in shapes.items()}
     body = "\n".join([*lines, "T.copy(c, B)", "T.copy(e, C)", "T.copy(top, D)"])
-    return themed("product-loops", draw, params, body, {"": data}, VALUE, threads=draw(st.sampled_from(_THREADS)))
+    threads = 256 if wide else draw(st.sampled_from(_THREADS))
+    return themed("product-loops", draw, params, body, {"": data}, VALUE, threads=threads)
