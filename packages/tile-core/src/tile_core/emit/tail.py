@@ -19,6 +19,7 @@ from tile_core.errors.lowering import VariantRefused
 from tile_core.ir import nodes
 from tile_core.numerics.levels import STRICT, level_of
 from tile_core.passes import scalars
+from tile_core.passes.join_branches import join_branches
 from tile_core.passes.legalize_floats import Conversions, legalize_floats
 from tile_core.passes.legalize_math import legalize_math
 from tile_core.passes.pack_floats import PackedFloats, pack_floats
@@ -164,6 +165,6 @@ def _scalars(target: TextTarget) -> Callable[[KernelPlan, Context], KernelPlan]:
         body = func.body
         if not target.elementary:  # expressions are of float32 now
             body = legalize_math(tirx.PrimFunc(list(func.params), body), rounded={}, level=level_of(ctx.options)).body
-        return plan.replace(body=share(body), params=tuple(func.params))
+        return plan.replace(body=join_branches(share(body)), params=tuple(func.params))
 
     return run

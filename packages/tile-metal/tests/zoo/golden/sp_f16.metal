@@ -61,13 +61,16 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
     for (int r_2 = 0; r_2 < 8; ++r_2) {
       A_shared_ahead[r_2] = A_sparse_v[r_2];
     }
+    const int i0_1 = tid >> 2;
+    const int i1_1 = tid & 3;
+    E_shared_ahead = E[(by * 32 + i0_1) * 8 + i1_1];
   }
   else {
-    const int i0_1 = tid >> 2;
-    const int i1_1 = (tid & 3) * 8;
-    if (by * 32 + i0_1 < 33) {
+    const int i0_2 = tid >> 2;
+    const int i1_2 = (tid & 3) * 8;
+    if (by * 32 + i0_2 < 33) {
       alignas(16) half A_sparse_v_1[8];
-      *(thread uint4*)&A_sparse_v_1[0] = *(device const uint4*)&A_sparse[(by * 32 + i0_1) * 64 + i1_1];
+      *(thread uint4*)&A_sparse_v_1[0] = *(device const uint4*)&A_sparse[(by * 32 + i0_2) * 64 + i1_2];
       #pragma clang loop unroll(full)
       for (int r_3 = 0; r_3 < 8; ++r_3) {
         A_shared_ahead[r_3] = A_sparse_v_1[r_3];
@@ -79,13 +82,6 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
         A_shared_ahead[r_4] = (half)0.0f;
       }
     }
-  }
-  if (by < 1) {
-    const int i0_2 = tid >> 2;
-    const int i1_2 = tid & 3;
-    E_shared_ahead = E[(by * 32 + i0_2) * 8 + i1_2];
-  }
-  else {
     const int i0_3 = tid >> 2;
     const int i1_3 = tid & 3;
     E_shared_ahead = by * 32 + i0_3 < 33 ? E[(by * 32 + i0_3) * 8 + i1_3] : (short)0;
@@ -161,13 +157,16 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
         for (int r_9 = 0; r_9 < 8; ++r_9) {
           A_shared_ahead[r_9] = A_sparse_v_2[r_9];
         }
+        const int i0_10 = tid >> 2;
+        const int i1_10 = tid & 3;
+        E_shared_ahead = E[(by * 32 + i0_10) * 8 + i1_10 + k * 4 + 4];
       }
       else {
-        const int i0_10 = tid >> 2;
-        const int i1_10 = (tid & 3) * 8;
-        if (by * 32 + i0_10 < 33) {
+        const int i0_11 = tid >> 2;
+        const int i1_11 = (tid & 3) * 8;
+        if (by * 32 + i0_11 < 33) {
           alignas(16) half A_sparse_v_3[8];
-          *(thread uint4*)&A_sparse_v_3[0] = *(device const uint4*)&A_sparse[(by * 32 + i0_10) * 64 + i1_10 + k * 32 + 32];
+          *(thread uint4*)&A_sparse_v_3[0] = *(device const uint4*)&A_sparse[(by * 32 + i0_11) * 64 + i1_11 + k * 32 + 32];
           #pragma clang loop unroll(full)
           for (int r_10 = 0; r_10 < 8; ++r_10) {
             A_shared_ahead[r_10] = A_sparse_v_3[r_10];
@@ -179,13 +178,6 @@ static inline void simdgroup_multiply_accumulate_f32_f16(thread float* c, thread
             A_shared_ahead[r_11] = (half)0.0f;
           }
         }
-      }
-      if (by < 1) {
-        const int i0_11 = tid >> 2;
-        const int i1_11 = tid & 3;
-        E_shared_ahead = E[(by * 32 + i0_11) * 8 + i1_11 + k * 4 + 4];
-      }
-      else {
         const int i0_12 = tid >> 2;
         const int i1_12 = tid & 3;
         E_shared_ahead = by * 32 + i0_12 < 33 ? E[(by * 32 + i0_12) * 8 + i1_12 + k * 4 + 4] : (short)0;
