@@ -20,6 +20,7 @@ OUTPUTS = {
     "exp2_of_difference": ("float32", lambda x, y: tirx.exp2(x * tirx.FloatImm("float32", 0.5) - y)),
     "sqrt": ("float32", lambda x, y: tirx.sqrt(x)),
     "div": ("float32", lambda x, y: x / y),
+    "sigmoid": ("float32", lambda x, y: tirx.sigmoid(x)),
     "by_constant": ("float32", lambda x, y: x / tirx.FloatImm("float32", C)),
     "floor": ("float32", lambda x, y: tirx.floor(x / y)),
     "floor_by_constant": ("float32", lambda x, y: tirx.floor(x / tirx.FloatImm("float32", C))),
@@ -44,7 +45,9 @@ def test_results_are_within_the_table_of_bounds() -> None:
     found = {name: np.concatenate([part[name] for part in parts]) for name in OUTPUTS}
     x, y = a.astype(np.float64), b.astype(np.float64)
     difference = (x * 0.5 - y).astype(np.float32).astype(np.float64)
+    small = np.exp(-np.abs(x))
     exact = {
+        "sigmoid": np.where(x < 0, small, 1) / (1 + small),
         "exp2": np.exp2(x), "exp2_of_difference": np.exp2(difference), "sqrt": np.sqrt(x), "div": x / y,
         "by_constant": x / C, "floor": np.floor(a / b), "floor_by_constant": np.floor(a / np.float32(C)),
     }  # fmt: skip

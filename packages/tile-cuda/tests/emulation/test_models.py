@@ -38,7 +38,8 @@ def test_every_opcode_has_a_vector_or_stands_in_one():
     helpers = {"bar", "barrier", "membar", "fence", "activemask", "setp", "selp", "mov", "trap"}  # in test_language.py
     helpers.add("pmevent")  # in tests/ops/test_gemm_sp_wgmma.py: it does nothing
     timed = {f"{kind}.{of}" for kind in ("max", "min") for of in ("f32", "f64")}  # in tests/emit/test_extremes.py
-    timed |= {"div.full.f32", "sqrt.approx.f32", "ex2.approx.ftz.f32"}  # in tests/emit/test_approximations.py
+    # In tests/emit/test_approximations.py.
+    timed |= {"div.full.f32", "rcp.approx.ftz.f32", "sqrt.approx.f32", "ex2.approx.ftz.f32"}
     # In test_tensor_copies.py, test_clusters.py and test_four_rows.py.
     timed |= {opcode for opcode, *_ in tensor_opcodes.rows(TENSOR_MEMORY)}  # in tests/ops/test_gemm_tensor.py
     timed |= {o for o in opcodes() if ".block_scale." in o}  # in tests/ops/test_gemm_scaled_mma.py

@@ -223,6 +223,9 @@ def _threads() -> Iterator[tuple[str, Arch]]:
         yield f"fence.{order}.{scope}", SM80
 
 
+_APPROXIMATE = ("div.full.f32", "rcp.approx.ftz.f32", "sqrt.approx.f32", "ex2.approx.ftz.f32")
+
+
 def _integers() -> Iterator[tuple[str, Arch]]:
     for a, b in product(("s32", "u32"), ("s32", "u32")):
         yield f"dp4a.{a}.{b}", SM80
@@ -234,7 +237,7 @@ def _integers() -> Iterator[tuple[str, Arch]]:
     for relation, kind in product(("lt", "le", "gt", "ge"), ("u32", "s32", "u64", "s64")):
         yield f"setp.{relation}.{kind}", SM80
     yield from ((f"{kind}.{of}", SM80) for kind in ("max", "min") for of in ("NaN.f32", "f32", "f64", "u32"))
-    yield from ((opcode, SM80) for opcode in ("div.full.f32", "sqrt.approx.f32", "ex2.approx.ftz.f32"))
+    yield from ((opcode, SM80) for opcode in _APPROXIMATE)
     yield "pmevent", SM80
     yield "trap", SM80
 

@@ -28,18 +28,20 @@ def composed_instructions() -> Iterator[Instruction]:
 
 def _functions() -> Iterator[Instruction]:
     """Yield functions for which the device's own ones exceed the language's error bounds."""
-    for name, ctype, register, e, size in (
-        ("sigmoid_f32", "float", "f", "expf", "fabsf"), ("sigmoid_f64", "double", "d", "exp", "fabs"),
+    # Both use exp(-|x|), which cannot overflow: small results are kept.
+    double = ("const double y = exp(-fabs(x));", "return (x < 0.0 ? y : 1.0) / (1.0 + y);")
+    # The device's division without its test for extreme divisors, behind which the quotients of a thread wait for each
+    # other: this divisor is between 1 and 2, and 1 where the dividend is small.
+    single = (
+        "const float y = expf(-fabsf(x)), n = x < 0.0f ? y : 1.0f, d = 1.0f + y;",
+        "const float r = rcp_approx_ftz_f32(d), s = fmaf(fmaf(-d, r, 1.0f), r, r), q = n * s;",
+        "return fmaf(fmaf(-d, q, n), s, q);",
+    )
+    for name, register, body, needs in (
+        ("sigmoid_f32", "f", single, ("rcp_approx_ftz_f32",)), ("sigmoid_f64", "d", double, ()),
     ):  # fmt: skip
-        suffix = "f" if ctype == "float" else ""
-        # Uses exp(-|x|), which cannot overflow: small results are kept.
-        body = (
-            f"const {ctype} y = {e}(-{size}(x));",
-            f"return (x < 0.0{suffix} ? y : 1.0{suffix}) / (1.0{suffix} + y);",
-        )
-        yield Instruction(
-            name, operands=(PtxOperand("s", register, role="result"), PtxOperand("x", register)), body=body
-        )
+        operands = (PtxOperand("s", register, role="result"), PtxOperand("x", register))
+        yield Instruction(name, operands=operands, body=body, needs=needs)
 
 
 def _float8() -> Iterator[Instruction]:

@@ -103,6 +103,7 @@ def _approximations() -> Iterator[Instruction]:
     half its exponent, which is never subnormal. Its relative error is twice that of ``ex2``.
     """
     yield _pure("div.full.f32", "f32", ("a", "f32"), ("b", "f32"))
+    yield _pure("rcp.approx.ftz.f32", "f32", ("x", "f32"))
     yield _pure("sqrt.approx.f32", "f32", ("x", "f32"))
     yield _pure("ex2.approx.ftz.f32", "f32", ("x", "f32"))
     operands = (PtxOperand("y", "f", role="result"), PtxOperand("half", "f"))

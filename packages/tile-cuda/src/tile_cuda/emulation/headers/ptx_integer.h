@@ -43,6 +43,7 @@ inline void div_full_f32(int, reg_f& d, reg_f a, reg_f b) {
   const float scale = fabsf(b) > 0x1p126f ? 0.25f : fabsf(b) < 0x1p-126f ? 0x1p24f : 1.0f;
   d = isinf(b) || isinf(a) || b == 0.0f || isnan(b) ? a / b : a * scale * (1.0f / (b * scale));
 }
+inline void rcp_approx_ftz_f32(int, reg_f& d, reg_f a) { d = flushed(1.0f / flushed(a)); }
 inline void sqrt_approx_f32(int, reg_f& d, reg_f a) { d = sqrtf(a); }
 inline void ex2_approx_ftz_f32(int, reg_f& d, reg_f a) { d = flushed(exp2f(flushed(a))); }
 
