@@ -487,3 +487,11 @@ def numbers_of_rows_are_not_guarded(patch: Any) -> None:
         return [] if "int" in view.dtype and len(indices) == 1 else inside(view, indices, ranges)
 
     patch.setattr(copy_async.contiguity, "inside", without)
+
+
+def corners_of_words_are_elements(patch: Any) -> None:
+    """CUDA: the corner of a staged tile of words is that of their elements."""
+    from tile_core.simt.placement import staged_tiles
+
+    divided = staged_tiles._divided
+    patch.setattr(staged_tiles, "_divided", lambda e, by: divided(e, by) if isinstance(e, tirx.Var) else e)

@@ -17,6 +17,8 @@ FORMS = {
     "long words": r"\(j % 16\) \* 4", "high bits": r"\* 4 \+ 40", "conditions": r"T\.if_then_else\(o > 1",
     "zeros": r" - T\.cast\(Z\[", "mask": r"T\.if_then_else\(i != 1", "first": r"T\.gemm\(w, a", "total": r"c\[i, j\] \+= p", "second": r"T\.gemm\(a, w",
     "held": r"w = T\.alloc_fragment", "no iteration": r"T\.Pipelined\(0", "one": r"T\.Pipelined\(1", "more": r"T\.Pipelined\(5",
+    "direct": r"cast\(W\[bx \* \d+ \+ i, o \* \d+ \+ j\]", "direct words": r"W\[bx \* \d+ \+ i, \(o \* \d+ \+ j\) // ",
+    "columns": r"W\[o \* \d+ \+ j, bx",
 }  # fmt: skip
 
 
@@ -39,5 +41,12 @@ def test_all_forms_are_in_the_suite():
     units = table.units()
     names = " ".join(unit.name for unit in units)
     assert [x for x in (*table.SOURCES, *table.VALUES) if x.replace(" ", "-") not in names] == []
-    assert {int(unit.name.removesuffix("-total").rsplit("-", 1)[1]) for unit in units} >= {0, 1, 2, 3, 5}
+    assert {int(unit.name.removesuffix("-direct").removesuffix("-total").rsplit("-", 1)[1]) for unit in units} >= {
+        0,
+        1,
+        2,
+        3,
+        5,
+    }
     assert sum(unit.name.endswith("-total") for unit in units) >= 3
+    assert sum(unit.name.endswith("-direct") for unit in units) >= 7

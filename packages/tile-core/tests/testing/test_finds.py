@@ -121,6 +121,11 @@ FINDS = {
         "cuda:sm_80",
         Chunk("programs", 0, 10, "gathered-loops"),
     ),
+    "corners of staged words": (
+        "corners_of_words_are_elements",
+        "cuda:sm_80",
+        Chunk("programs", 0, 20, "converted-operands"),
+    ),
     "rows of other iterations": (
         "rows_of_other_iterations_are_trimmed",
         "cpu",

@@ -135,5 +135,5 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("kv_append", "all rows go to the first", r"cache\[row \* 40LL", "cache[0LL * 40LL"),
     Mutant("dequant", "the wrong nibble", r"\* 4097u", "* 4096u"),
     Mutant("dequant", "numbers without a sign", r"983055u, 1678271496u", "983055u, 1678271488u"),
-    Mutant("dequant", "the scale of the next group", r"(scale_ahead = scale\[[^;]* \* 3 \+ )", r"\g<1>1 + "),
+    Mutant("dequant", "the scale of the next group", r"(scale_ahead[^=;]* = scale\[[^;]* \* 3 \+ )", r"\g<1>1 + "),
 )

@@ -83,6 +83,9 @@ class Workload:
         Blocks along x and y.
     staged_bytes
         Bytes of shared memory that each further stage of its pipelined loops takes; 0 if unknown.
+    converted_bytes
+        Bytes of tiles that threads of pipelined loops convert to operands from global memory. Targets with asynchronous
+        copies stage them in shared memory.
     """
 
     products: tuple[TiledProduct, ...]
@@ -94,6 +97,7 @@ class Workload:
     launches: int
     grid: tuple[int, int] = (0, 0)
     staged_bytes: int = 0
+    converted_bytes: int = 0
 
     @property
     def first(self) -> TiledProduct:

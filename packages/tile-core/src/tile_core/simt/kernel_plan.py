@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tile_core.simt.pipelining.loop_note import LoopNote
     from tile_core.simt.pipelining.report import PipelineReport
     from tile_core.simt.placement.layout_inference import Inferred
+    from tile_core.simt.placement.staged_tiles import StagingNotes
     from tile_core.simt.placement.variant_selection import Selected
     from tile_core.simt.variant import Block
 
@@ -40,6 +41,8 @@ class KernelPlan(Plan):
         The order of blocks that the program or a backend chose, see `tile_core.simt.launch.grid.launch`; or empty.
     split
         Whether the blocks of a cluster share the iterations of a product's loop, and why; ``None`` without one.
+    staged
+        Notes on tiles that are staged in shared memory, by the name and line of their loop.
     pipeline
         The outcome of pipelining, by loop.
     unplaced
@@ -74,6 +77,7 @@ class KernelPlan(Plan):
     block: Block = field(init=False)
     order: Order = field(init=False)
     split: LoopNote | None = field(init=False, default=None)
+    staged: StagingNotes = field(init=False, default_factory=dict)
     pipeline: PipelineReport = field(init=False)
     unplaced: Stmt = field(init=False)
     placement: Inferred = field(init=False)

@@ -59,8 +59,9 @@ from tile_core.simt.pipelining.multicast import ChosenCluster, Clustering, Share
 from tile_core.simt.pipelining.operands import Operand, read_operands_directly
 from tile_core.simt.pipelining.persistent import PersistentGrid, PersistentHooks
 from tile_core.simt.pipelining.ping_pong import require_no_shared_barrier
-from tile_core.simt.pipelining.plan import IMMEDIATE
+from tile_core.simt.pipelining.plan import IMMEDIATE, CanCopy
 from tile_core.simt.pipelining.register_buffering import double_buffer_registers
+from tile_core.simt.pipelining.report import PipelineReport
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
 from tile_core.simt.placement.converted_operands import convert_operands
 from tile_core.simt.placement.layout_inference import Inferred, infer
@@ -68,6 +69,14 @@ from tile_core.simt.placement.register_limit import OTHERS, RegisterLimit, most_
 from tile_core.simt.placement.register_operands import operands_in_registers
 from tile_core.simt.placement.requested_layouts import not_kept, requested_fragments, requested_layouts
 from tile_core.simt.placement.rescope import rescope
+from tile_core.simt.placement.staged_tiles import (
+    StagedTile,
+    StagingNotes,
+    kept_names,
+    not_staged,
+    notes_of,
+    stage_tiles,
+)
 from tile_core.simt.placement.tile_uses import number_nests
 from tile_core.simt.placement.variant_selection import Selected, Withdrawals, select_ops
 from tile_core.simt.role_threads import enter_roles
@@ -156,9 +165,10 @@ def simt_spine(spine: Spine, hooks: SimtHooks) -> Spine:
     )
 
 
-def _threads(hooks: SimtHooks) -> Callable[[Plan, Context], KernelPlan]:
+def _threads(hooks: SimtHooks) -> Callable[[KernelPlan, Context], KernelPlan]:
+    """Name the block's threads; remove jumps, levels that change nothing, and arithmetic that may overflow."""
+
     def run(plan: Plan, ctx: Context) -> KernelPlan:
-        """Name the block's threads; remove jumps, levels that change nothing, and arithmetic that may overflow."""
         for param in plan.program.params:
             if param.kind == "pointer":
                 facts = {"kernel": plan.program.name, "name": param.name, "target": ctx.target.text}
@@ -172,14 +182,27 @@ def _threads(hooks: SimtHooks) -> Callable[[Plan, Context], KernelPlan]:
         plan = split_over_cluster(plan, ctx, hooks.split and functools.partial(hooks.split, ctx=ctx))
         # After wrapping, which has no ranges of a thread's number.
         body = enter_barriers(enter_roles(plan.body, block, ctx), plan.ordered, ctx)
-        return _tiles(plan.replace(body=body), ctx)
+        return _tiles(plan.replace(body=body), ctx, hooks)
 
     return run
 
 
-def _tiles(plan: KernelPlan, ctx: Context) -> KernelPlan:
+def _tiles(plan: KernelPlan, ctx: Context, hooks: SimtHooks) -> KernelPlan:
+    """Stage the tiles that threads convert where the target prefetches their copies, and convert operands."""
+    refused, reasons, kept = dict[int, StagedTile](), dict[int, str](), kept_names(plan.program)
+    while True:
+        body, staged = stage_tiles(plan.body, kept, refused) if ctx.capabilities.async_copies else (plan.body, [])
+        new = _converted(plan.replace(body=body, staged=notes_of(staged, refused, reasons)), ctx)
+        can_copy, most = _can_copy(new, ctx, hooks), ctx.capabilities.shared_bytes
+        found = not_staged(new.body, new.params, staged, can_copy, most)
+        if not found:
+            return new
+        refused, reasons = refused | {x.number: x for x in staged if x.number in found}, reasons | found
+
+
+def _converted(plan: KernelPlan, ctx: Context) -> KernelPlan:
     """Make tiles of 4-bit elements bytes, computed operands fragments, and others the instruction's type."""
-    kept = frozenset(map(str, (*plan.program.layouts, *(plan.program.attrs.get(SAFE_VALUES) or ()))))
+    kept = kept_names(plan.program)
     body = operands_in_registers(plan.body, plan.variants, plan.block, ctx, kept)
     body = convert_operands(body, plan.variants, plan.block, ctx, kept)
     body, buffers = pack_tiles(body, plan.params, kept)
@@ -199,13 +222,6 @@ def _pipeline(hooks: SimtHooks) -> Callable[[KernelPlan, Context], KernelPlan]:
     def run(plan: KernelPlan, ctx: Context) -> KernelPlan:
         aligned, annotated = plan.aligned, frozenset(map(str, plan.program.layouts))
 
-        def can_copy(call: OpCall) -> Accept | Reject | bool:
-            if call.args[0].name in annotated:
-                return Reject("the layout of its source is annotated")
-            asked = plan.program.layouts.get(call.args[1].name)
-            given = call if asked is None else replace(call, attrs={**call.attrs, ASKED_LAYOUT: asked})
-            return (hooks.can_gather if call.name == "gather" else hooks.can_copy)(given, ctx, aligned)
-
         safe_values = plan.program.attrs.get(SAFE_VALUES)
         threads = plan.block.count
         kept = annotated | frozenset(map(str, safe_values or ()))
@@ -220,10 +236,11 @@ def _pipeline(hooks: SimtHooks) -> Callable[[KernelPlan, Context], KernelPlan]:
             share = functools.partial(hooks.share, ctx=ctx)
             persistent_hooks = PersistentHooks(share, plan.block.thread, panels)
         body, report = plan_pipeline(
-            body, can_copy, safe_values, threads, lambda call, count: hooks.is_async(call, ctx, count),
-            lambda candidates: hooks.can_overlap(candidates, ctx), persistent_hooks, _clustering(plan, ctx, hooks),
+            body, _can_copy(plan, ctx, hooks), safe_values, threads,
+            lambda call, count: hooks.is_async(call, ctx, count), lambda candidates: hooks.can_overlap(candidates, ctx),
+            persistent_hooks, _clustering(plan, ctx, hooks),
         )  # fmt: skip
-        plan = plan.replace(body=body, pipeline=report.with_note(plan.split))
+        plan = plan.replace(body=body, pipeline=_noted(report.with_note(plan.split), plan.staged))
         if prod(report.cluster) > 1:
             attrs = {**plan.program.attrs, CLUSTER: report.cluster}
             # Blocks of a cluster are neighbours in the grid.
@@ -235,6 +252,25 @@ def _pipeline(hooks: SimtHooks) -> Callable[[KernelPlan, Context], KernelPlan]:
         return plan.replace(block=block, order={} if report.persistent.blocks else plan.order)
 
     return run
+
+
+def _can_copy(plan: KernelPlan, ctx: Context, hooks: SimtHooks) -> CanCopy:
+    """Return the target's decision about copies of a program in pipelined loops."""
+
+    def can_copy(call: OpCall) -> Accept | Reject | bool:
+        if str(call.args[0].name) in plan.program.layouts:
+            return Reject("the layout of its source is annotated")
+        asked = plan.program.layouts.get(call.args[1].name)
+        given = call if asked is None else replace(call, attrs={**call.attrs, ASKED_LAYOUT: asked})
+        return (hooks.can_gather if call.name == "gather" else hooks.can_copy)(given, ctx, plan.aligned)
+
+    return can_copy
+
+
+def _noted(report: PipelineReport, staged: StagingNotes) -> PipelineReport:
+    """Add the notes on staged tiles to the reports of their loops."""
+    loops = (replace(x, notes=(*staged.get((x.name, x.where), ()), *x.notes)) for x in report.loops)
+    return replace(report, loops=tuple(loops)) if staged else report
 
 
 def _fragments(body: Stmt) -> list[Any]:

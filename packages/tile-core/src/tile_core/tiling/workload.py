@@ -19,6 +19,7 @@ from tile_core.ops.base import OpCall, View, is_op
 from tile_core.records import dataclass
 from tile_core.simt.ops.gemm_problem import Problem
 from tile_core.simt.pipelining.async_products import products_of
+from tile_core.simt.placement.staged_tiles import kept_names, stage_tiles
 
 ASSUMED = 4096
 """Extent of a dynamic dimension for which the caller gives none."""
@@ -77,7 +78,8 @@ def _launch(program: Program, sizes: Mapping[str, int]) -> Workload:
     size = sum(_bytes(v, lambda e: ranges.of(e)[1]) for v in tensors)
     blocks, grid = max(1, prod(axes.values())), (axes.get(0, 0), axes.get(1, 0))
     staged = sum(_bytes(b, lambda e: ranges.of(e)[1]) for b in _staged(body))
-    return Workload(found, blocks, threads, size, shared, 0, 1, grid, staged)
+    converted = sum(nodes.bytes_of(x.tile) for x in stage_tiles(body, kept_names(program))[1])
+    return Workload(found, blocks, threads, size, shared, 0, 1, grid, staged, converted)
 
 
 @dataclass(frozen=True)

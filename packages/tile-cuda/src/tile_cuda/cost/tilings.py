@@ -70,7 +70,14 @@ class CudaTilings:
         given = {role: fixed[role] for role in _OWN & set(fixed)}
         for s in _shapes(_bits(p), _widest(p, ctx), threads):
             kept = {role: getattr(s, role) for role in _OWN} | given
-            one = replace(workload, products=(replace(p, **kept),), threads=s.threads, shared_bytes=0, staged_bytes=0)
+            one = replace(
+                workload,
+                products=(replace(p, **kept),),
+                threads=s.threads,
+                shared_bytes=0,
+                staged_bytes=0,
+                converted_bytes=0,
+            )
             kernel = kernel_of(one, ctx)
             if not isinstance(kernel, Reject) and not kernel.illegal():
                 found += [replace(s, splits=n) for n in _SPLITS[: 1 if "splits" in fixed else None]]
@@ -117,6 +124,7 @@ def kernel_of(
         products.append(_product(p, how, ctx, copied=not chained or number > 0))
     step, stages = workload.staged_bytes or sum(p.step_bytes for p in products), workload.first.stages
     shared = step * stages + max(0, workload.shared_bytes - step) + (0 if chained else _SCRATCH)
+    shared += workload.converted_bytes * stages
     more = (workload.launches - 1) * LAUNCH + workload.other_bytes / machine.memory
     may_persist = workload.launches == 1 and ctx.options.persistent != "never"
     grid = (0, 0) if ctx.options.clusters == "never" else workload.grid

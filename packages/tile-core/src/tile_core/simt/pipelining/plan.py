@@ -7,6 +7,7 @@ from dataclasses import field, replace
 from math import prod
 from typing import Any
 
+from tile_core.analysis.flow import jumps_of
 from tile_core.compat.structural import identity
 from tile_core.compat.types import BufferVar, Stmt
 from tile_core.dtypes import DTYPES
@@ -291,6 +292,18 @@ def stages_of(loop: Stmt) -> int:
     """Return the number of slots of a loop: requested stages, limited by the trip count."""
     trips, stages = nodes.as_int(loop.extent), int(annotation(loop, NUM_STAGES))
     return min(stages, trips) if isinstance(trips, int) else stages
+
+
+def not_pipelined(loop: Stmt) -> str:
+    """Return the reason why a loop cannot be pipelined; empty if it can."""
+    stages, trips = annotation(loop, NUM_STAGES, 0), nodes.as_int(loop.extent)
+    if stages < 2:
+        return f"num_stages is {stages}"
+    if isinstance(trips, int) and trips < 2:
+        return f"it has {trips} iterations"
+    if loop.step is not None and nodes.as_int(loop.step) != 1:
+        return "its step is not 1"
+    return "it is left by a jump" if jumps_of(loop.body) else ""
 
 
 def bytes_of(buffer: BufferVar) -> int:

@@ -12,11 +12,10 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
-from tile_core.analysis.flow import jumps_of
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Stmt
 from tile_core.ir import nodes
-from tile_core.ir.attributes import ALIGN, AXIS, COMPLETION, NUM_STAGES, PING_PONG
+from tile_core.ir.attributes import ALIGN, AXIS, COMPLETION, PING_PONG
 from tile_core.ir.fresh_names import FreshNames
 from tile_core.ir.grammar import PRIVATE
 from tile_core.ir.visit import StmtRewriter, annotation, collect, distinct, role
@@ -55,6 +54,7 @@ from tile_core.simt.pipelining.plan import (
     Prefetched,
     bytes_of,
     choose,
+    not_pipelined,
     plan_loop,
     stages_of,
 )
@@ -423,16 +423,7 @@ class _Pipeliner(StmtRewriter):
 
     def refusal(self, loop: Stmt) -> str:
         """Return the reason why a loop is not a candidate."""
-        stages, trips = annotation(loop, NUM_STAGES, 0), nodes.as_int(loop.extent)
-        if stages < 2:
-            return f"num_stages is {stages}"
-        if self.inside_parallel:
-            return "it is nested in a data-parallel loop"
-        if isinstance(trips, int) and trips < 2:
-            return f"it has {trips} iterations"
-        if loop.step is not None and nodes.as_int(loop.step) != 1:
-            return "its step is not 1"
-        return "it is left by a jump" if jumps_of(loop.body) else ""
+        return not_pipelined(loop) or ("it is nested in a data-parallel loop" if self.inside_parallel else "")
 
     def plan(
         self,

@@ -6,6 +6,7 @@ refuses such a program and names the nearest number of stages.
 
 from __future__ import annotations
 
+import sys
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,14 @@ def shared_bytes(buffer: BufferVar) -> int:
     shape = nodes.shape_of(buffer)
     constant = all(isinstance(n, int) for n in shape)
     return prod(shape) * max(8, DTYPES[nodes.element_type(buffer)].bits) // 8 if constant else 0
+
+
+def pipelined_bytes(body: Stmt) -> int:
+    """Return the bytes of shared buffers, with the slots of pipelined loops."""
+    allocated = {a.buffer for a in collect(body, tirx.AllocBuffer) if nodes.scope_of(a.buffer) == "shared"}
+    rewriter = _Stages({b: shared_bytes(b) for b in allocated}, sys.maxsize)
+    rewriter.stmt(body)
+    return sum(rewriter.sizes.values())
 
 
 def _limit(plan: Plan, ctx: Context) -> Plan:

@@ -39,7 +39,7 @@ _MOST = 8_192
 
 @st.composite
 def converted_operands(draw: Draw) -> Unit:
-    """Draw a loop whose product reads an operand that threads compute from a copied tile."""
+    """Draw a loop whose product reads an operand that threads compute from a tile."""
     kind = draw(st.sampled_from(("bfloat16", "float16")))
     source = draw(st.sampled_from(_SOURCES))
     storage, per = SOURCES[source][:2]
@@ -52,25 +52,26 @@ def converted_operands(draw: Draw) -> Unit:
     depth = max(depth, 32)
     scale = f"S[bx * {n} + i, (o * {k} + j) // {group}]"
     value = draw(st.sampled_from(("scaled", *VALUES)))
-    form = VALUES[value].format(
-        x=element(source), s=scale, z=scale.replace("S[", "Z[", 1), f=f"S[bx * {n} + i, 0]", kind=kind
-    )
     lines = [f'a = T.alloc_shared(({m}, {k}), "{kind}")', f'q = T.alloc_shared(({n}, {k // per}), "{storage}")']
     lines += [f'w = T.alloc_{draw(st.sampled_from(("shared", "shared", "fragment")))}(({n}, {k}), "{kind}")']
     c = (n, m) if first else (m, n)
     lines += [f'{x} = T.alloc_fragment({c}, "float32")' for x in "cp"]
     lines += ["T.clear(c)"]
     lines += [f"for o in T.Pipelined({trips}, num_stages={stages}):", f"    T.copy(A[0, o * {k}], a)"]
-    lines += [f"    T.copy(W[bx * {n}, o * {k // per}], q)", f"    for i, j in T.Parallel({n}, {k}):"]
-    lines += [f"        w[i, j] = {form}"]
-    if first:
-        lines += ["    T.gemm(w, a, c, transpose_B=True)"]
-    else:
-        product = PRODUCTS[draw(st.sampled_from(tuple(PRODUCTS)))]
-        lines += [f"    {x}".format(m=m, n=n, k=k, group=group) for x in product]
+    product = ("T.gemm(w, a, c, transpose_B=True)",) if first else PRODUCTS[draw(st.sampled_from(tuple(PRODUCTS)))]
+    direct = draw(st.sampled_from(("", "", "rows", "rows", "columns")))
+    form = VALUES[value].format(
+        x=element(source, (f"bx * {n}", f"o * {k}") if direct else None, turned=direct == "columns"),
+        s=scale, z=scale.replace("S[", "Z[", 1), f=f"S[bx * {n} + i, 0]", kind=kind,
+    )  # fmt: skip
+    lines += [] if direct else [f"    T.copy(W[bx * {n}, o * {k // per}], q)"]
+    lines += [f"    for i, j in T.Parallel({n}, {k}):", f"        w[i, j] = {form}"]
+    lines += [f"    {x}".format(m=m, n=n, k=k, group=group) for x in product]
     lines += [f"T.copy(c, B[bx * {n}, 0])" if first else f"T.copy(c, B[0, bx * {n}])"]
     groups = -(-depth // group)
-    params = [tensor("A", kind, m, depth), tensor("W", storage, columns, -(-depth // per))]
+    words = -(-depth // per)
+    params = [tensor("A", kind, m, depth)]
+    params += [tensor("W", storage, *((words, columns) if direct == "columns" else (columns, words)))]
     params += [tensor("S", kind, columns, groups), tensor("Z", "int8", columns, groups)]
     params += [output("B", "float32", *((columns, m) if first else (m, columns)))]
     data = _data(draw, params)

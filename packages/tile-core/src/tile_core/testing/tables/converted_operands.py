@@ -42,7 +42,8 @@ PRODUCTS = {
         '    c[i, j] += p[i, j] * T.cast(S[bx * {n} + j, o * {k} // {group}], "float32")',
     ),
 }  # fmt: skip
-#: Storage, value, element type, tile, iterations, stages, threads, rows and columns outside of the tensors, product.
+#: Storage, value, element type, tile, iterations, stages, threads, rows and columns outside of the tensors, product,
+#: and whether threads read the tensor without a copy.
 _UNITS = (
     ("int4", "scaled", "float16", (16, 64, 32), 5, 3, 128, (0, 3)),
     ("uint4", "zeros", "bfloat16", (64, 32, 64), 3, 2, 128, (1, 0)),
@@ -59,6 +60,13 @@ _UNITS = (
     ("float16", "plain", "float16", (128, 64, 32), 5, 4, 256, (3, 1), "total"),
     ("int8", "scaled", "bfloat16", (64, 64, 64), 3, 2, 128, (0, 0), "total"),
     ("int4", "zeros", "float16", (16, 64, 64), 1, 3, 128, (5, 0), "total"),
+    ("int4", "scaled", "float16", (16, 64, 64), 5, 3, 128, (3, 7), "sum", True),
+    ("uint4", "conditions", "bfloat16", (64, 64, 64), 3, 2, 256, (0, 0), "sum", True),
+    ("float4", "zeros", "float16", (17, 40, 32), 2, 3, 96, (1, 3), "sum", True),
+    ("fp8", "mask", "bfloat16", (64, 64, 64), 4, 4, 128, (0, 1), "total", True),
+    ("words", "scaled", "float16", (16, 64, 128), 3, 3, 128, (5, 0), "sum", True),
+    ("bytes", "zeros", "bfloat16", (16, 64, 64), 0, 2, 128, (0, 0), "sum", True),
+    ("high bits", "positive", "float16", (48, 32, 32), 1, 3, 64, (0, 5), "sum", True),
 )
 _GROUP = 32
 
@@ -68,21 +76,29 @@ def units() -> list[Unit]:
     return [_unit(*given) for given in _UNITS]
 
 
-def element(source: str) -> str:
-    """Return element ``j`` of row ``i`` of a tile ``q`` of words."""
+def element(source: str, corner: tuple[str, str] | None = None, turned: bool = False) -> str:
+    """Return element ``j`` of row ``i`` of a tile ``q`` of words.
+
+    With a corner, it is an element of the tensor ``W``; ``turned``: rows of elements are columns of ``W``.
+    """
     _, per, _, text = SOURCES[source]
-    return text.format(at=f"i, j // {per}", e=f"(j % {per})") if per > 1 else text.format(at="i, j", e="")
+    row, column = ("i", "j") if corner is None else (f"{corner[0]} + i", f"{corner[1]} + j")
+    word = f"({column}) // {per}" if per > 1 and corner else f"{column} // {per}" if per > 1 else column
+    at = f"{word}, {row}" if turned else f"{row}, {word}"
+    found = text.format(at=at, e=f"(j % {per})" if per > 1 else "")
+    return found if corner is None else found.replace("q[", "W[")
 
 
 def _unit(
     source: str, value: str, kind: str, tile: tuple[int, int, int], trips: int, stages: int, threads: int,
-    outside: tuple[int, int], product: str = "sum",
+    outside: tuple[int, int], product: str = "sum", direct: bool = False,
 ) -> Unit:  # fmt: skip
     storage, per = SOURCES[source][:2]
     bm, bn, bk = tile
     m, n, k = bm - outside[0], 2 * bn - outside[1], max(1, trips) * bk
     at = f"bx * {bn} + i, (o * {bk} + j) // {_GROUP}"
-    form = VALUES[value].format(x=element(source), s=f"S[{at}]", z=f"Z[{at}]", f=f"S[bx * {bn} + i, 0]", kind=kind)
+    x = element(source, (f"bx * {bn}", f"o * {bk}") if direct else None)
+    form = VALUES[value].format(x=x, s=f"S[{at}]", z=f"Z[{at}]", f=f"S[bx * {bn} + i, 0]", kind=kind)
     nested = "\n            ".join(PRODUCTS[product]).format(m=bm, n=bn, k=bk, group=_GROUP)
     body = lines(f"""
         a = T.alloc_shared(({bm}, {bk}), "{kind}")
@@ -93,7 +109,7 @@ def _unit(
         T.clear(c)
         for o in T.Pipelined({trips}, num_stages={stages}):
             T.copy(A[0, o * {bk}], a)
-            T.copy(W[bx * {bn}, o * {bk // per}], q)
+            {"pass" if direct else f"T.copy(W[bx * {bn}, o * {bk // per}], q)"}
             for i, j in T.Parallel({bn}, {bk}):
                 w[i, j] = {form}
             {nested}
@@ -130,9 +146,8 @@ def _unit(
         tensor("A", kind, m, k), tensor("W", storage, n, k // per), tensor("S", kind, n, k // _GROUP),
         tensor("Z", "int8", n, k // _GROUP), output("B", "float32", m, n),
     ]  # fmt: skip
-    name = (
-        f"{source.replace(' ', '-')}-{value}-{kind}-{'x'.join(map(str, tile))}-{trips}{'-total' * (product == 'total')}"
-    )
+    ends = "-total" * (product == "total") + "-direct" * direct
+    name = f"{source.replace(' ', '-')}-{value}-{kind}-{'x'.join(map(str, tile))}-{trips}{ends}"
     return one("converted_operands", name, params, body, want, {"": data}, VALUE, grid="2", threads=threads)
 
 
