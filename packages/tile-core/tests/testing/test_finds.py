@@ -124,7 +124,7 @@ FINDS = {
     "corners of staged words": (
         "corners_of_words_are_elements",
         "cuda:sm_80",
-        Chunk("programs", 0, 20, "converted-operands"),
+        Chunk("programs", 29, 10, "converted-operands"),
     ),
     "rows of other iterations": (
         "rows_of_other_iterations_are_trimmed",
