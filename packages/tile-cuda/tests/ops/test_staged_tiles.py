@@ -178,3 +178,16 @@ def test_other_loads_are_no_tiles(what):
     report = " ".join(str(tile.compile(direct(*form, **how), "cuda:sm_80").explain()).split())
     assert "W_tile" not in report
     assert "where they convert it" not in report
+
+
+def weights(m, n, k, copied, block_M=64, block_N=64, block_K=64, threads=128, num_stages=3):
+    """Factory of programs with or without copies."""
+    return program(m, n, k, (block_M, block_N, block_K, threads), num_stages, copied=copied)
+
+
+@pytest.mark.sweep(1)
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_tilings_count_the_slots_of_tiles(target):
+    shapes = {"m": 512, "n": 1024, "k": 1024}
+    direct, copied = (tile.tilings(weights, {**shapes, "copied": x}, target=target, most=2) for x in (False, True))
+    assert [(dict(a), a.microseconds) for a in direct] == [(dict(a), a.microseconds) for a in copied]
