@@ -54,8 +54,8 @@ class StackedLayout(LayoutMap):
 
     def tables(self) -> dict[str, list[int]]:
         """See ``LayoutMap.tables``."""
-        one = self.inner.tables()["memory"]
-        return {"memory": [slot * self.inner.span + position for slot in range(self.count) for position in one]}
+        one, span = self.inner.tables()["memory"], self.inner.span
+        return {"memory": [slot * span + position for slot in range(self.count) for position in one]}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StackedLayout):

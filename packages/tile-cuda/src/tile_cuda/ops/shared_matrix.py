@@ -7,12 +7,14 @@ whose 16-byte chunks are permuted: the canonical layouts of the PTX ISA, and wha
 from __future__ import annotations
 
 from functools import cache
+from math import prod
 from typing import Any
 
 from tile_core.compat.types import Expr
 from tile_core.dtypes import DTYPES
 from tile_core.ir import calls, nodes
 from tile_core.layout import LayoutMap, make_swizzled_layout
+from tile_core.layout.stacked import StackedLayout
 from tile_core.lowering.variant import Withdrawn
 from tile_core.ops.base import View
 from tile_core.ops.gemm import matrix
@@ -105,10 +107,13 @@ def layout_of(view: View, swizzle: int) -> LayoutMap | None:
 @cache
 def _same(layout: LayoutMap, shape: tuple[int, ...], bits: int, swizzle: int) -> bool:
     """Whether a layout equals that of swizzled rows of a length."""
-    wanted = make_swizzled_layout(shape, bits, swizzle)
     if "memory" not in layout.axes or layout.replicas != 1 or not _has_rows(shape, bits, swizzle):
         return False
-    return list(layout.tables()["memory"]) == list(wanted.tables()["memory"])
+    # The pattern begins anew with each tile: tiles are whole groups of lines.
+    while isinstance(layout, StackedLayout) and (layout.count, layout.inner.span) == (shape[0], prod(shape[1:])):
+        layout, shape = layout.inner, shape[1:]
+    wanted = make_swizzled_layout(shape, bits, swizzle)
+    return layout == wanted or list(layout.tables()["memory"]) == list(wanted.tables()["memory"])
 
 
 def _has_rows(shape: tuple[int, ...], bits: int, swizzle: int) -> bool:
