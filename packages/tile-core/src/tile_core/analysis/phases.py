@@ -404,12 +404,13 @@ class Phases:
     def _certain(self, team: int, barrier: PhaseObject, what: str) -> None:
         """Require that the phase before the current one has ended for a team."""
         clock = self.clocks[team]
+        if clock[barrier.number] >= barrier.phase:
+            return
         # All arrivals of a phase without bytes imply that it has ended.
-        if not barrier.counted and all(clock[n] >= t for n, t in enumerate(barrier.ended) if n != barrier.number):
-            clock[barrier.number] = max(clock[barrier.number], barrier.phase)
-        if clock[barrier.number] < barrier.phase:
+        if barrier.counted or any(clock[n] < t for n, t in enumerate(barrier.ended) if n != barrier.number):
             reason = f"{what} for phase {barrier.phase} may come before phase {barrier.phase - 1} has ended"
             raise PhaseError(barrier.name, reason)
+        clock[barrier.number] = barrier.phase
 
     def _end(self, barrier: PhaseObject) -> None:
         """End a phase that is complete."""
@@ -461,12 +462,13 @@ def _in_use(buffer: str) -> str:
 
 
 def _join(clock: list[int], other: Sequence[int]) -> None:
-    for n, time in enumerate(other):
-        if time > clock[n]:
-            clock[n] = time
+    clock[:] = map(max, clock, other)
 
 
 def _overlap(a: Location, b: Location) -> bool:
     if len(a) != len(b):
         return True
-    return all(x is None or y is None or (x[0] < y[0] + y[1] and y[0] < x[0] + x[1]) for x, y in zip(a, b, strict=True))
+    for x, y in zip(a, b, strict=True):
+        if x is not None and y is not None and (x[0] >= y[0] + y[1] or y[0] >= x[0] + x[1]):
+            return False
+    return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import product
 from math import gcd
@@ -84,7 +84,7 @@ def _execute(
     """Execute a kernel for all values of its symbols."""
     namespace: dict[str, Any] = {"trips": trips, "gcd": gcd}
     exec(code, namespace)
-    values = list(_values(kernel, cluster, grid))
+    values = _distinct(kernel, _values(kernel, cluster, grid))
     for blocks, number in values:
         KernelExecution(kernel, namespace["program"], classes, blocks, lambda name, *at, n=number: n).go()
     # Conditions and trip counts that are data differ from one execution of a loop to the next.
@@ -116,6 +116,17 @@ def _values(
             if base != bases[0] and not _ends_early(kernel, given | {f"block{n}": base[n] for n in range(3)}):
                 continue
             yield [given | {f"block{n}": base[n] + rank[n] for n in range(3)} for rank in ranks], number
+
+
+def _distinct(
+    kernel: Translated, values: Iterable[tuple[list[dict[str, int]], int]]
+) -> list[tuple[list[dict[str, int]], int]]:  # fmt: skip
+    """Return values without repetitions of the symbols and elements that the kernel reads."""
+    found: dict[tuple[Any, ...], tuple[list[dict[str, int]], int]] = {}
+    for blocks, number in values:
+        symbols = tuple(values[s] for values in blocks for s in kernel.symbols)
+        found.setdefault((symbols, number if "data(" in kernel.text else None), (blocks, number))
+    return list(found.values())
 
 
 def _ends_early(kernel: Translated, given: dict[str, int]) -> bool:
