@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from tile_core.analysis.point import Conditions, Point
 from tile_core.compat import structural
@@ -93,34 +93,74 @@ def accesses_of(point: Point, effects: Effects | None = None, numbers: Iterator[
     numbers
         Of the accesses.
     """
-    search = _AccessSearch(point, effects, numbers)
-    s = point.stmt
+    if point.kind == "plain":
+        return _at(point, _found_in(point.stmt, effects), numbers)
+    if point.kind == "mark":
+        return []
+    search = _AccessSearch(None, effects)
+    for e in point.own:
+        search.expr(e, ())
+    return _at(point, search.found, numbers)
+
+
+def accesses_in(e: Operand, point: Point) -> list[Access]:
+    """Return the accesses of an expression of a statement, in order; each has number 0."""
+    search = _AccessSearch(None, None)
+    search.expr(e, ())
+    return _at(point, search.found, _ZEROS)
+
+
+def _at(point: Point, found: Sequence[_Found], numbers: Iterator[int]) -> list[Access]:
+    """Return accesses as those of a point."""
+    around = point.conditions
+    return [
+        Access(
+            point, next(numbers), f.buffer, f.write, f.how, f.indices, f.extents, f.value,
+            (*around, *f.choices) if f.choices else around, f.call, f.operand,
+        )
+        for f in found
+    ]  # fmt: skip
+
+
+@functools.lru_cache(maxsize=1024)
+def _found_in(s: Stmt, effects: Effects | None) -> Sequence[_Found]:
+    """Return the accesses of a plain statement, which many passes need."""
+    search = _AccessSearch(s, effects)
     if type(s) is tirx.BufferStore:
         value, indices = s.value, tuple(structural.items(s.indices))
         for e in (value, *indices):
             search.expr(e, ())
         search.add(s.buffer, True, "element", indices, (), value=value)
-    elif point.kind == "plain":
+    else:
         value = getattr(s, "condition", None) if type(s) is tirx.AssertStmt else getattr(s, "value", None)
         if value is not None:
             search.expr(value, ())
-    elif point.kind != "mark":
-        for e in point.own:
-            search.expr(e, ())
     return search.found
 
 
-def accesses_in(e: Operand, point: Point) -> list[Access]:
-    """Return the accesses of an expression of a statement, in order; each has number 0."""
-    search = _AccessSearch(point, None, _ZEROS)
-    search.expr(e, ())
-    return search.found
+class _Found(NamedTuple):
+    """An access without its point, see ``Access``.
+
+    The conditions in ``choices`` are those inside the statement's own expressions.
+    """
+
+    buffer: BufferVar
+    write: bool
+    how: How
+    indices: tuple[Expr, ...]
+    extents: tuple[int, ...] | None
+    value: Expr | None
+    choices: Conditions
+    call: Call | None
+    operand: Expr | None
 
 
 class _AccessSearch:
-    def __init__(self, point: Point, effects: Effects | None, numbers: Iterator[int]) -> None:
-        self.point, self.effects, self.numbers = point, effects, numbers
-        self.found: list[Access] = []
+    """Search for the accesses of expressions, of a plain statement if one is given."""
+
+    def __init__(self, stmt: Stmt | None, effects: Effects | None) -> None:
+        self.stmt, self.effects = stmt, effects
+        self.found: list[_Found] = []
 
     def add(
         self, buffer: BufferVar, write: bool, how: How, indices: tuple[Expr, ...], choices: Conditions,
@@ -128,11 +168,7 @@ class _AccessSearch:
         operand: Expr | None = None,
     ) -> None:  # fmt: skip
         tile = None if extents is None else tuple(extents)
-        conditions = (*self.point.conditions, *choices) if choices else self.point.conditions
-        order = next(self.numbers)
-        self.found.append(
-            Access(self.point, order, buffer, write, how, indices, tile, value, conditions, call, operand)
-        )
+        self.found.append(_Found(buffer, write, how, indices, tile, value, choices, call, operand))
 
     def expr(self, e: Expr, choices: Conditions) -> None:
         """Add the accesses of an expression."""
@@ -221,8 +257,8 @@ class _AccessSearch:
         for arg in args:
             for part in parts_of(arg) if hasattr(arg, "region") else (arg,):
                 self.expr(part, choices)
-        if self.effects is not None and self.point.kind == "plain" and self.point.stmt.value.same_as(call):
-            for write, views in enumerate(self.effects(self.point.stmt)):
+        if self.effects is not None and self.stmt is not None and self.stmt.value.same_as(call):
+            for write, views in enumerate(self.effects(self.stmt)):
                 for v in views:
                     self.add(v.buffer, bool(write), "tile", tuple(v.mins), choices, v.extents, call=call)
             return

@@ -190,9 +190,7 @@ class Analyzer:
         for term in _terms(e):
             # It was left plain because its range is known to some pass or to the analyzer, and is small.
             if known.of(term) == whole(type_name(term)):
-                known.known[term] = (1, 1)
-                if type(term) is tirx.Var:
-                    known.set(term, (1, 1))
+                known.set(term, (1, 1))
         return known.overflows(simple) and not known.overflows(e)
 
     def _converted(self, cast: Expr, kind: str) -> bool:

@@ -155,6 +155,8 @@ class Phases:
         #: By buffer, part, kind and team: the time of the latest such access.
         self.accesses: dict[str, dict[tuple[Location, bool, int], int]] = {}
         self.copies: list[tuple[PhaseObject, int]] = []
+        #: By two parts of a buffer: whether they have common elements.
+        self.meeting: dict[Location, dict[Location, bool]] = {}
         #: By team: the latest group of products, and an object at which it arrives when it is complete.
         self.completions: dict[int, tuple[PhaseObject, int]] = {}
         #: By accumulator: the latest product that arrives.
@@ -439,8 +441,13 @@ class Phases:
     def _conflicts(self, team: int, buffer: str, location: Location, write: bool) -> bool:
         """Note, and return, whether an access is unordered with those of other threads."""
         clock, found = self.clocks[team], False
+        meets = self.meeting.setdefault(location, {})
         for (other, wrote, who), time in self.accesses.get(buffer, {}).items():
-            if (write or wrote) and who != team and clock[who] < time and _overlap(location, other):
+            if not ((write or wrote) and who != team and clock[who] < time):
+                continue
+            if other not in meets:
+                meets[other] = overlap(location, other)
+            if meets[other]:
                 self.unordered.add(buffer)
                 found = True
                 if buffer in self.sent and who >= len(self.teams):
@@ -465,7 +472,8 @@ def _join(clock: list[int], other: Sequence[int]) -> None:
     clock[:] = map(max, clock, other)
 
 
-def _overlap(a: Location, b: Location) -> bool:
+def overlap(a: Location, b: Location) -> bool:
+    """Return whether two parts of a buffer may have common elements."""
     if len(a) != len(b):
         return True
     for x, y in zip(a, b, strict=True):

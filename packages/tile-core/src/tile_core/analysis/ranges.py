@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 
+from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.ir import nodes
@@ -26,8 +27,6 @@ class Ranges:
 
     Attributes
     ----------
-    variables
-        The ranges of variables.
     elements, calls
         The ranges of the elements of buffers, and of calls by the operator's name.
 
@@ -36,14 +35,18 @@ class Ranges:
     """
 
     def __init__(self) -> None:
-        self.variables: dict[Var, Interval] = {}
         self.elements: dict[BufferVar, Interval] = {}
         self.calls: dict[str, Interval] = {}
-        self.known: dict[Expr, Interval] = {}
+        #: By identity of an expression; comparing nodes is slow.
+        self._known: dict[int, tuple[Interval, Expr]] = {}
 
-    def set(self, var: Var, interval: Interval) -> None:
-        """Record the range of a variable, which is bound once."""
-        self.variables[var] = interval
+    def set(self, e: Expr, interval: Interval) -> None:
+        """Record the range of a variable, which is bound once, or of another expression."""
+        self._known[identity(e)] = interval, e
+
+    def knows(self, var: Var) -> bool:
+        """Whether the range of a variable was recorded."""
+        return identity(var) in self._known
 
     def loop(self, loop: Stmt) -> None:
         """Record the range of a loop's variable: all its values if the loop runs."""
@@ -56,14 +59,15 @@ class Ranges:
         """Return the range of an integer expression, over all its lanes."""
         if type(e) is tirx.IntImm:
             return int(e.value), int(e.value)
-        if type(e) is tirx.Var:
-            return self.variables.get(e) or whole(type_name(e))
-        found = self.known.get(e)
+        found = self._known.get(identity(e))
         if found is None:
+            if type(e) is tirx.Var:
+                return whole(type_name(e))
             rule = _RULES.get(type(e))
             kind = type_name(e)
-            found = self.known[e] = whole(kind) if rule is None or not _integer(kind) else _cut(rule(self, e), kind)
-        return found
+            interval = whole(kind) if rule is None or not _integer(kind) else _cut(rule(self, e), kind)
+            found = self._known[identity(e)] = interval, e
+        return found[0]
 
     def overflows(self, e: Expr) -> bool:
         """Whether a signed sum, difference or product within an expression may overflow its type."""

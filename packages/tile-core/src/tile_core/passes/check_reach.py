@@ -169,7 +169,7 @@ class _ReachSearch(RangedRewriter):
     def is_known(self, e: Expr) -> bool:
         """Whether an integer depends on sizes, block indices and induction variables only."""
         return not collect(e, ir.TensorLoad) and all(
-            v in self.ranges.variables and v not in self.data for v in collect(e, tirx.Var)
+            self.ranges.knows(v) and v not in self.data for v in collect(e, tirx.Var)
         )
 
 

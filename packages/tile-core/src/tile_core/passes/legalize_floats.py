@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from tile_core.compat import structural
 from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import Array, BufferVar, Call, Expr, Mutator, Span, Stmt, UnaryNode, Var
@@ -110,7 +111,7 @@ def legalize_floats(func: Expr, native: frozenset[str], conversions: Conversions
     rewriter = _RewriteStored(foreign, conversions or Conversions())
     rewriter.packed = _packed_buffers(func, foreign & PACKED)
     params = [rewriter.var(p) for p in func.params]
-    body = tvm_ffi.structural_mutate(func.body, rewriter.callbacks())
+    body = structural.mutated(func.body, rewriter.callbacks())
     return tirx.PrimFunc(params, body, func.ret_type, func.attrs, func.span)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat import structural
+from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Mutator, Stmt
 from tile_core.ir import nodes
 from tile_core.ir.visit import collect
@@ -29,7 +30,7 @@ def widen_indices(body: Stmt) -> Stmt:
 
     if not any(_is_large(m) for m in collect(body, tirx.Mul)):
         return body
-    return tvm_ffi.structural_mutate(body, [(ir.TensorLoad, load), (tirx.BufferStore, store)])
+    return structural.mutated(body, [(ir.TensorLoad, load), (tirx.BufferStore, store)])
 
 
 def _is_large(m: Expr) -> bool:

@@ -8,7 +8,8 @@ operands as float32 and rounds its result once. The target then needs text only 
 from __future__ import annotations
 
 from tile_core.analysis.ranges import Ranges
-from tile_core.compat.tvm import ir, tirx, tvm_ffi
+from tile_core.compat import structural
+from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Mutator, Stmt
 from tile_core.ir import nodes
 from tile_core.numerics.build import cast, type_name
@@ -52,7 +53,7 @@ def widen_floats(body: Stmt, types: frozenset[str] = STORED, *, rounds_integers:
     """
     rewriter = _RewriteWide(types, rounds_integers)
     entries = [(_BINARY, rewriter.binary), (tirx.Cast, rewriter.cast), (ir.Call, rewriter.call)]
-    return tvm_ffi.structural_mutate(body, entries)
+    return structural.mutated(body, entries)
 
 
 class _RewriteWide:

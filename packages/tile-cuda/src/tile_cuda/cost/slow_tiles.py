@@ -142,7 +142,7 @@ def loop_of(plan: KernelPlan) -> tirx.For | None:
     inside = any(products_of(s.body) for s in collect(loop.body, tirx.For))
     if inside or len(products_of(loop.body)) != len(products_of(body)):
         return None
-    if any(v not in ranges.variables for v in collect(loop.extent, tirx.Var)):
+    if not all(ranges.knows(v) for v in collect(loop.extent, tirx.Var)):
         return None
     return None if not made[0].stages and asked_of(loop) > 1 and not made[0].kept else loop
 

@@ -138,8 +138,8 @@ def _numbers(kernel: Translated) -> list[int]:
     """Return values of symbols for which loops have few iterations, each number of them once."""
     chosen: dict[int, None] = {}
     for extent in kernel.extents:
-        names_of = ", ".join(f"{s}=n" for s in kernel.symbols)
-        text = f"[(lambda {names_of}: {extent})() for n in range({_LARGEST})]"
+        same = " ".join(f"for {s} in (n,)" for s in kernel.symbols)
+        text = f"[{extent} for n in range({_LARGEST}) {same}]"
         counts = eval(text, {"data": lambda name, *at: 64})
         chosen |= dict.fromkeys(counts.index(c) for c in _COUNTS if c in counts)
     return list(chosen)[:_MOST] if chosen else [64]

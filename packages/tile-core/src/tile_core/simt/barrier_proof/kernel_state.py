@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from tile_core.analysis.phases import OF_CLUSTER, Location, PhaseError, Phases
+from tile_core.analysis.phases import OF_CLUSTER, Location, PhaseError, Phases, overlap
 from tile_core.simt.barrier_proof.tensor_memory import TensorMemory
 from tile_core.simt.barrier_proof.translation import Translated
 from tile_core.simt.barrier_proof.warp_classes import WarpClasses
 
 Access = tuple[str, Location, bool]
 """Buffer, elements, and whether it is a write."""
-
-
-def _meet(a: Location, b: Location) -> bool:
-    """Whether two ranges of elements have common ones."""
-    return all(x is None or y is None or (x[0] < y[0] + y[1] and y[0] < x[0] + x[1]) for x, y in zip(a, b, strict=True))
 
 
 def _threads(threads: list[int]) -> str:
@@ -94,7 +89,7 @@ class KernelState:
                 continue
             for group in (*groups.get("products", ()), *groups.get("read", ())):
                 for read, at, _ in group:
-                    if read == buffer and _meet(at, where):
+                    if read == buffer and overlap(at, where):
                         reason = f"{buffer} may be written while instructions of {self.names[agent]} in flight read it"
                         raise PhaseError(what, reason)
 
@@ -123,16 +118,18 @@ class KernelState:
             return
         written = [at for at, writes, _ in self.phases.accesses.get(name, ()) if writes]
         written += [at for other, at in (*self.unfenced, *self.fenced) if other == name]
-        if not any(_meet(at, where) for at in written):
+        if not any(overlap(at, where) for at in written):
             raise PhaseError(buffer, "it is read before a copy to it")
         self.has_content.add((name, where))
 
     def require_filled(self, agent: int, buffer: str, where: Location) -> None:
         """Require that copies in groups to a slot have arrived for an agent."""
         for other, groups in enumerate(self.groups):
-            found = (x for group in groups.get("group", ()) for x in group)
-            if self.ranks_of[other] == self.ranks_of[agent] and (buffer, where, True) in found:
-                raise PhaseError(buffer, f"copies of {self.names[other]} to it may be in flight")
+            if self.ranks_of[other] != self.ranks_of[agent]:
+                continue
+            for group in groups.get("group", ()):
+                if (buffer, where, True) in group:
+                    raise PhaseError(buffer, f"copies of {self.names[other]} to it may be in flight")
         for (at, number), time in self.filled.get(self.named(buffer, self.ranks_of[agent]), {}).items():
             if at == where and not self.precedes(number, time, agent):
                 raise PhaseError(buffer, f"copies of {self.names[number]} to it may not be visible")
@@ -147,7 +144,7 @@ class KernelState:
         """Require that all threads have read a slot before an agent writes it."""
         name = self.named(buffer, self.ranks_of[agent])
         for (at, _, number), time in self.phases.accesses.get(name, {}).items():
-            if number == agent and _meet(at, where) and not self.precedes(number, time, agent):
+            if number == agent and overlap(at, where) and not self.precedes(number, time, agent):
                 raise PhaseError(buffer, "it may be written while other threads read it")
         if self.phases.conflicts(agent, name, where):
             raise PhaseError(buffer, "it may be written while it is in use")

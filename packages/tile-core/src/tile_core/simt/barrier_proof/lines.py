@@ -42,6 +42,10 @@ class EmittedLine:
         Of the remainders in it.
     count
         Of a loop: its trip count if that is constant, else empty.
+    highest
+        The highest level of the line and the lines inside.
+    assigned
+        The variables that they assign.
     """
 
     text: str
@@ -52,44 +56,44 @@ class EmittedLine:
     other: list[EmittedLine] = field(default_factory=list)
     period: int = 1
     count: str | None = None
+    highest: Level = field(init=False)
+    assigned: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        inside = [*self.body, *self.other]
+        self.highest = max([self.level, *[x.highest for x in inside]])
+        own = (self.defines,) if self.defines else ()
+        self.assigned = frozenset(own).union(*[x.assigned for x in inside])
 
 
 def level_of(lines: Iterable[EmittedLine]) -> Level:
     """Return the highest level in some lines."""
-    return max((x.level if not x.body and not x.other else _inside(x) for x in lines), default=Level.PLAIN)
-
-
-def _inside(line: EmittedLine) -> Level:
-    return max(line.level, level_of(line.body), level_of(line.other))
+    return max([x.highest for x in lines], default=Level.PLAIN)
 
 
 def needed(lines: list[EmittedLine]) -> frozenset[str]:
     """Return the variables that the effects of some lines depend on."""
     used: frozenset[str] = frozenset()
     while True:
-        more = used.union(*(x.uses for x in _kept(lines, used)))
+        more = used.union(*[x.uses for x in kept_lines(lines, used)])
         if more == used:
             return used
         used = more
 
 
-def _kept(lines: Iterable[EmittedLine], used: frozenset[str]) -> Iterator[EmittedLine]:
-    for line in lines:
-        if _is_kept(line, used):
-            yield line
-            yield from _kept(line.body, used)
-            yield from _kept(line.other, used)
-
-
 def _is_kept(line: EmittedLine, used: frozenset[str]) -> bool:
-    if line.level > Level.PLAIN or line.defines in used:
-        return True
-    return any(_is_kept(x, used) for x in (*line.body, *line.other))
+    return line.highest > Level.PLAIN or not used.isdisjoint(line.assigned)
 
 
 def kept_lines(lines: list[EmittedLine], used: frozenset[str]) -> list[EmittedLine]:
     """Return all lines that stay, blocks before the lines inside."""
-    return list(_kept(lines, used))
+    found = []
+    for line in lines:
+        if line.highest > Level.PLAIN or not used.isdisjoint(line.assigned):
+            found.append(line)
+            if line.body or line.other:
+                found += [*kept_lines(line.body, used), *kept_lines(line.other, used)]
+    return found
 
 
 def rendered(lines: Iterable[EmittedLine], used: frozenset[str], depth: int = 1) -> Iterator[str]:
@@ -98,17 +102,14 @@ def rendered(lines: Iterable[EmittedLine], used: frozenset[str], depth: int = 1)
         if not _is_kept(line, used):
             continue
         yield "  " * depth + line.text
-        yield from _branch(line.body, used, depth) if line.text.endswith(":") and line.body else ()
-        other = list(rendered(line.other, used, depth + 1))
+        if line.text.endswith(":") and line.body:
+            yield from rendered(line.body, used, depth + 1)
+        other = list(rendered(line.other, used, depth + 1)) if line.other else []
         if other:
             if not any(_is_kept(x, used) for x in line.body):
                 yield "  " * (depth + 1) + "pass"
             yield "  " * depth + "else:"
             yield from other
-
-
-def _branch(body: list[EmittedLine], used: frozenset[str], depth: int) -> Iterator[str]:
-    yield from rendered(body, used, depth + 1)
 
 
 def distinct_lines(lines: list[EmittedLine]) -> list[EmittedLine]:

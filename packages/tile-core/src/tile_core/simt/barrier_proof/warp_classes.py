@@ -42,11 +42,11 @@ class WarpClasses:
 
     def _split(self, entered: str, atoms: Sequence[str], threads: int) -> list[list[tuple[int, int]]]:
         enters, values = in_threads(entered, threads), [in_threads(a, threads) for a in atoms]
-        result = []
+        rows, result = list(zip(*values, strict=True)) or [()] * threads, []
         for mine in self.agents:
             groups: dict[tuple[Any, ...], list[int]] = {}
             for t in mine:
                 if enters[t]:
-                    groups.setdefault(tuple(v[t] for v in values), []).append(t)
+                    groups.setdefault(rows[t], []).append(t)
             result.append([(found[0], len(found)) for found in groups.values()])
         return result

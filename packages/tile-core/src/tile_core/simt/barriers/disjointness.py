@@ -73,7 +73,7 @@ class Owners:
         """Return the variables that contribute equally to both addresses; ``None`` if others are unknown."""
         (ia, _), (ib, _) = self.names(a), self.names(b)
         own = {v for x in (a, b) for v, _, _ in x.ranges}
-        free = {v for e in (*ia, *ib) for v in variables(e)} - own - set(self.values)
+        free = frozenset[Any]().union(*map(variables, (*ia, *ib))) - own - set(self.values)
         found = []
         for v in free:
             if v not in self.varying.vars and _same_terms(ia, ib, v):
@@ -115,7 +115,7 @@ class Owners:
         indices, conditions = self.names(a)
         zero = {v: nodes.int_const(0, nodes.dtype_of(v)) for v in cancelled}
         indices = tuple(substitute(e, zero) for e in indices)
-        used = {v for e in (*indices, *conditions) for v in variables(e)}
+        used = frozenset[Any]().union(*map(variables, (*indices, *conditions)))
         known = {v: (start, extent) for v, start, extent in a.ranges if v in used}
         known |= {v: self.bounds[v] for v in used if v in self.bounds and v not in known and v not in cancelled}
         length = max(1, -(-a.bytes // unit)) if not absolute else a.bytes

@@ -157,9 +157,12 @@ class _Flow:
         for a in state:
             if a.synced is None:
                 continue
-            for b in (b for b in theirs if a.memory.overlaps(b.memory) and self.depend(a, b)):
+            near = self.overlapping(a.memory)
+            for b in theirs:
+                if id(b.memory) not in near or not self.depend(a, b):
+                    continue
                 # Where the memory of objects is another tile's by now, no fence of objects makes their end known.
-                objects = _on_objects(a.stmt) and b.atomic
+                objects = b.atomic and _on_objects(a.stmt)
                 kind = FENCE_INIT if objects else FENCE_PROXY if a.shared else FENCE_GLOBAL
                 if kind not in a.synced.fences:
                     a.synced.fences.append(kind)
@@ -344,7 +347,7 @@ class _Flow:
             out, left, again = self.body(p, state | carried)
             ends = [out, *(s for _, s in again)]
             new = _past(frozenset().union(*ends), p, bounds)
-            after = frozenset(a for a in new if a.shared) if annotation(p.stmt, attributes.OVER_BLOCKS) else new
+            after = frozenset([a for a in new if a.shared]) if annotation(p.stmt, attributes.OVER_BLOCKS) else new
             if self.count != count:
                 carried = _NOTHING
             elif after <= carried:
@@ -439,8 +442,7 @@ def _past(state: State, p: ProgramPoint, bounds: tuple[int, int] | None) -> Stat
 
 def _on_objects(s: Stmt) -> bool:
     """Whether a statement writes barrier objects; a dropped one is initialized before its next use."""
-    names = ("barrier_init", "barrier_drop")
-    return isinstance(s, tirx.Evaluate) and any(nodes.is_tile_call(s.value, n) for n in names)
+    return type(s) is tirx.Evaluate and nodes.operator_name(s.value) in ("tile.barrier_init", "tile.barrier_drop")
 
 
 def _in_flight(a: SharedAccess, b: SharedAccess, action: str = "") -> NotWaitedFor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field, replace
+from functools import cached_property
 from math import gcd, prod
 from typing import Any
 
@@ -12,7 +13,7 @@ from tile_core.analysis.affine import linear_form
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.analysis.flow import Flow
 from tile_core.analysis.point import Point, is_grid
-from tile_core.compat.structural import identity
+from tile_core.compat.structural import attribute, identity, items
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
@@ -147,10 +148,17 @@ class SharedAccess:
     once: bool = False
     moved: dict[Any, SharedAccess] = field(default_factory=dict, repr=False)
 
-    @property
+    @cached_property
     def shared(self) -> bool:
         """Whether it is an access of the block's own memory."""
         return nodes.scope_of(self.buffer) == "shared"
+
+    @cached_property
+    def used(self) -> frozenset[Var]:
+        """The variables that it depends on."""
+        until = () if self.until is None else self.until.index or ()
+        named = (*(self.indices or ()), *(self.corner or ()), *self.conditions, *until)
+        return frozenset[Var]().union(*map(variables, named))
 
     def past(
         self, loop: Any, var: Var, bounds: tuple[int, int] | None, inner: frozenset[Any] = frozenset()
@@ -240,7 +248,7 @@ class SharedAccess:
         return self.changed(("waited", collective), until=None, seen=collective and ended.name != calls.UNTIL_GROUP)
 
     def _past(self, var: Var, bounds: tuple[int, int] | None, inner: frozenset[Any]) -> SharedAccess:
-        if self.indices is None and not self.conditions and self.until is None and self.corner is None:
+        if var not in self.used and inner.isdisjoint(self.used):
             return self
         lost = inner if bounds is not None else inner | {var}
         if self.until is not None and any(variables(e) & (lost | {var}) for e in self.until.index or ()):
@@ -297,13 +305,14 @@ class Accesses:
         self._opaque: dict[Point, frozenset[Var]] = {}
         self._managed: dict[Any, set[BufferVar]] = {}
 
-    def _locate(self, buffer: BufferVar, space: str | int, first: int) -> None:
+    def _locate(self, buffer: BufferVar, space: str | int, first: int) -> ByteRange:
         bits = DTYPES[nodes.element_type(buffer)].bits
         size = (0 if buffer in self.packed else 1) if bits < 8 else bits // 8
         shape = nodes.shape_of(buffer)
         known = all(isinstance(n, int) for n in shape)
         last = first + max(1, prod(shape) * max(1, bits // 8)) if known else None
-        self.memory[buffer] = ByteRange(space, first, last, size)
+        found = self.memory[buffer] = ByteRange(space, first, last, size)
+        return found
 
     def of(self, p: Point) -> list[SharedAccess]:
         """Return the accesses of a point itself."""
@@ -334,7 +343,7 @@ class Accesses:
         if a.how != "address":
             return [replace(self._access(a, unit), indices=None, atomic=atomic, moved={})]
         assert a.operand is not None
-        access, proxy, until = (str(a.operand.attrs.get(key, "")) for key in ("access", "proxy", "until"))
+        access, proxy, until = (str(attribute(a.operand, key, "")) for key in ("access", "proxy", "until"))
         atomic = atomic or access == "a"
         if _on_barriers(a.call):
             return [replace(self._access(a, unit), atomic=atomic, moved={})]
@@ -343,7 +352,7 @@ class Accesses:
         found = self._access(a, unit)
         if until in _STORES:
             ended = Awaited(until, (), 0 if a.point.role is None else role_of(a.point.role).first)
-        box = tuple(int(nodes.as_int(n)) for n in a.operand.attrs.get(attributes.BOX, ()))
+        box = tuple([int(nodes.as_int(n)) for n in attribute(a.operand, attributes.BOX, ())])
         if box:
             found = replace(found, box=box, corner=found.indices, once=self._once(a, box), moved={})
         return [replace(found, indices=None, atomic=atomic, proxy=proxy, until=ended, moved={})]
@@ -370,9 +379,7 @@ class Accesses:
         return True
 
     def _access(self, a: Access, unit: Point, size: int = 0) -> SharedAccess:
-        if a.buffer not in self.memory:
-            self._locate(a.buffer, identity(a.buffer), 0)
-        memory = self.memory[a.buffer]
+        memory = self.memory.get(a.buffer) or self._locate(a.buffer, identity(a.buffer), 0)
         ranges, lost = self._iterations(a.point, unit)
         known: tuple[Any, ...] | None = tuple(substitute(i, self.binds) for i in a.indices)
         if any(collect(i, ir.TensorLoad) or variables(i) & lost for i in known or ()):
@@ -422,14 +429,10 @@ class Accesses:
         """Return the end of an instruction's access to an operand."""
         if name != calls.UNTIL_PHASE:
             return Awaited(name)
-        objects = [
-            a.args[0]
-            for a in (instruction.args if instruction is not None else ())
-            if nodes.is_tile_call(a, "address") and str(a.attrs[attributes.ACCESS]) == "a"
-        ]
-        if len(objects) != 1:
-            return Awaited(name, None)
-        return self.phase(objects[0])
+        args = () if instruction is None else items(instruction.args)
+        addresses = [a for a in args if nodes.is_tile_call(a, "address")]
+        objects = [a.args[0] for a in addresses if str(attribute(a, attributes.ACCESS)) == "a"]
+        return self.phase(objects[0]) if len(objects) == 1 else Awaited(name, None)
 
     def phase(self, address: Expr) -> Awaited:
         """Return the wait for a barrier object."""

@@ -53,7 +53,7 @@ class _KnownTests(RangedRewriter):
             for kind, extents in self.extents.items():
                 if nodes.is_tile_call(call, kind):
                     extent = extents[int(nodes.as_int(call.args[0]))]
-                    self.ranges.known[call] = (0, max(extent, 1) - 1)
+                    self.ranges.set(call, (0, max(extent, 1) - 1))
         return super().visit_Bind(s)
 
     def visit_IfThenElse(self, s: Stmt) -> Stmt:

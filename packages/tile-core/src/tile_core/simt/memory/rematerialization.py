@@ -26,6 +26,7 @@ from math import prod
 
 from tile_core.analysis.affine import linear_form
 from tile_core.analysis.analyzer import Analyzer
+from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Expr, Key, Stmt, Var
 from tile_core.ir import attributes, nodes
@@ -35,6 +36,7 @@ from tile_core.ir.visit import (
     StmtRewriter,
     bodies_of,
     collect,
+    distinct,
     loads_of,
     map_expr,
     renamed_lets,
@@ -49,6 +51,8 @@ from tile_core.simt.memory.element_maps import ElementMap, Kept, element_map
 _INTERLEAVED = 16
 #: Elements of a private array that may be copied because it changes.
 _COPIED = 8
+#: Calls whose operands are not written: of an instruction, other than through addresses.
+_WRITE_NOTHING = frozenset({"tile.address", "tile.instruction"})
 #: Values that one read computes at most.
 _MOST_VALUES = 48
 
@@ -75,8 +79,9 @@ def rematerialize(
     kept: dict[BufferVar, str] = {}
     left = list(arrays)
     while left:
-        scope = _scope_of(body, left[0])
-        chosen = {a for a in left if _scope_of(body, a).same_as(scope)}
+        scopes = [_scope_of(body, a) for a in left]
+        scope = scopes[0]
+        chosen = {a for a, s in zip(left, scopes, strict=True) if s.same_as(scope)}
         left = [a for a in left if a not in chosen]
         while chosen:
             try:
@@ -120,7 +125,7 @@ def _flat(s: Stmt) -> Iterator[Stmt]:
 
 
 def _buffers(s: Stmt) -> set[BufferVar]:
-    return {x.buffer for x in collect(s, tirx.BufferStore)} | {x.source for x in loads_of(s)}
+    return distinct([*[x.buffer for x in collect(s, tirx.BufferStore)], *[x.source for x in loads_of(s)]])
 
 
 def _copies(made: Mapping[BufferVar, BufferVar]) -> list[Stmt]:
@@ -130,15 +135,14 @@ def _copies(made: Mapping[BufferVar, BufferVar]) -> list[Stmt]:
 
 def _written(s: Stmt) -> set[BufferVar]:
     """Return the buffers that a statement may write."""
-    found = {x.buffer for x in collect(s, tirx.BufferStore)}
+    found = [x.buffer for x in collect(s, tirx.BufferStore)]
     for c in collect(s, ir.Call):
-        if nodes.is_tile_call(c, "move"):
-            found.add(c.args[0].source)
-        elif nodes.is_tile_call(c, "address"):
-            found |= {c.args[0].source} if str(c.attrs[attributes.ACCESS]) != "r" else set()
-        elif nodes.is_tile_call(c) and not nodes.is_tile_call(c, "instruction"):
-            found |= {x.source for x in loads_of(c)}
-    return found
+        name = structural.op_name(c)
+        if name == "tile.move" or (name == "tile.address" and str(structural.attribute(c, attributes.ACCESS)) != "r"):
+            found.append(structural.item(c.args, 0).source)
+        elif name not in _WRITE_NOTHING and nodes.is_tile_call(c):
+            found += [x.source for x in loads_of(c)]
+    return distinct(found)
 
 
 class _Replace(StmtRewriter):
