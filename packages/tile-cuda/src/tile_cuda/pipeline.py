@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from tile_core.analysis.flow import Flow
@@ -49,7 +50,7 @@ from tile_cuda.ops.copy_bulk import Blocks, can_copy_bulk
 from tile_cuda.ops.gemm_exchanged import ExchangedGemm
 from tile_cuda.ops.gemm_sp_wgmma import WarpgroupGemmSp
 from tile_cuda.ops.gemm_tensor import FORCED, requests_tensor_memory
-from tile_cuda.ops.gemm_wgmma import WarpgroupGemm
+from tile_cuda.ops.gemm_wgmma import WarpgroupGemm, WarpgroupVariant
 from tile_cuda.ops.metadata_prefetch import prefetches_metadata
 from tile_cuda.ops.registers import check_registers
 from tile_cuda.ops.tensor_plan import TensorPlan
@@ -101,7 +102,7 @@ def is_async(call: OpCall, ctx: Context, threads: int) -> bool:
             and requests_tensor_memory(call, ctx)
             and _stays(SimtCall.on(call, threads), ctx)
         )
-    variant = next((v for v in (WarpgroupGemm(), WarpgroupGemmSp()) if v.op == call.name), None)
+    variant = _of_warpgroups(call.name)
     if variant is None or not _has_wgmma(call, ctx) or call.attrs.get(VARIANT) not in (None, variant.name):
         return False
     return isinstance(variant.accepts(SimtCall.on(call, threads), ctx), Accept)
@@ -116,6 +117,12 @@ def may_be_async(call: OpCall, ctx: Context, threads: int) -> bool:
         return True
     alone = call.name == "gemm" and _has_wgmma(call, ctx) and call.attrs.get(VARIANT) is None
     return bool(alone) and isinstance(ExchangedGemm().accepts(SimtCall.on(call, threads), ctx), Accept)
+
+
+@functools.cache
+def _of_warpgroups(op: str) -> WarpgroupVariant | None:
+    """Return the variant of an op on instructions of warpgroups, if it has one."""
+    return next((v for v in (WarpgroupGemm(), WarpgroupGemmSp()) if v.op == op), None)
 
 
 def _has_wgmma(call: OpCall, ctx: Context) -> bool:

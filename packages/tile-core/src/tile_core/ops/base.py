@@ -9,8 +9,9 @@ other lowering is tested against it. Meanings access memory freely; the guard pa
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import field
+from typing import Any
 
 from tile_core.compat import structural
 from tile_core.compat.tvm import tirx
@@ -132,6 +133,11 @@ class OpCall:
     attrs: Attrs = field(default_factory=dict)
     where: Where | None = None
     span: Span | None = None
+
+    @functools.cached_property
+    def decided(self) -> dict[Hashable, Any]:
+        """Decisions that follow from the call alone, by kind: many passes need them."""
+        return {}
 
     @property
     def written(self) -> str:

@@ -170,8 +170,12 @@ class SimtCall(OpCall):
     @classmethod
     def on(cls, call: OpCall, threads: int) -> SimtCall:
         """Return a call as one of a block of threads, before its operands are placed."""
-        block = Block((threads, 1, 1), nodes.fresh("tid"))
-        return cls(call.name, call.args, call.attrs, call.where, call.span, block=block)
+        found: SimtCall | None = call.decided.get((cls, threads))
+        if found is None:
+            block = Block((threads, 1, 1), nodes.fresh("tid"))
+            found = cls(call.name, call.args, call.attrs, call.where, call.span, block=block)
+            call.decided[cls, threads] = found
+        return found
 
 
 class SimtVariant(Variant):

@@ -75,9 +75,9 @@ class TensorPlan(WarpgroupPlan):
         return [cls(problem, partition(problem), WARPGROUP, chosen, cluster=cluster)]
 
     @classmethod
-    def for_call(cls: type[PlanT], call: SimtCall, *given: Any) -> PlanT | Reject:
+    def decide(cls: type[PlanT], call: SimtCall, *given: Any) -> PlanT | Reject:
         """Return the plan of a call if it fits, else the rejection."""
-        found: Any = super(WarpgroupPlan, cls).for_call(call, *given)
+        found: Any = super(WarpgroupPlan, cls).decide(call, *given)
         if isinstance(found, Reject):
             return found
         found = replace(found, readable=readable_by_all(call, found.problem))

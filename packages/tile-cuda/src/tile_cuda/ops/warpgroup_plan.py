@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, cached_property
 from itertools import product
 from typing import Any
 
@@ -94,9 +94,9 @@ class WarpgroupPlan(ProductPlan):
         return ways.able(problem, threads) or ways.crowded(problem, threads)
 
     @classmethod
-    def for_call(cls: type[PlanT], call: SimtCall, *given: Any) -> PlanT | Reject:
+    def decide(cls: type[PlanT], call: SimtCall, *given: Any) -> PlanT | Reject:
         """Return the plan of a call if descriptors describe its operands, else the rejection."""
-        found: Any = super().for_call(call, *given)
+        found: Any = super().decide(call, *given)
         if isinstance(found, Reject):
             return found
         found = replace(found, readable=readable_by_all(call, found.problem))
@@ -206,7 +206,11 @@ class WarpgroupPlan(ProductPlan):
 
     def rows(self, role: int) -> tuple[int, ...]:
         """Return the bytes of all rows that the instructions can read, the longest first."""
-        return tuple(s for s in SWIZZLES if not self.misfit(role, s))
+        return self._rows[role]
+
+    @cached_property
+    def _rows(self) -> tuple[tuple[int, ...], ...]:
+        return tuple([tuple([s for s in SWIZZLES if not self.misfit(role, s)]) for role in (0, 1)])
 
     def unreadable(self, role: int) -> str:
         """Return why no descriptor fits A (0) or B (1); empty if one does."""

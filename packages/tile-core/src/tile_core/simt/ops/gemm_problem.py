@@ -53,6 +53,13 @@ class Problem:
     @classmethod
     def of(cls, call: OpCall) -> Problem:
         """Decode a call of a product."""
+        found: Problem | None = call.decided.get("problem")
+        if found is None:
+            found = call.decided["problem"] = cls._decoded(call)
+        return found
+
+    @classmethod
+    def _decoded(cls, call: OpCall) -> Problem:
         positions = {"gemm": (0, 1, 2), "gemm_sp": (0, 2, 3), "gemm_scaled": (0, 2, 4)}[call.name]
         a, b, c = (call.args[p] for p in positions)
         clear = call.args[positions[2] + 1]

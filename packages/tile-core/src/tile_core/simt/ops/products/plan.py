@@ -51,6 +51,16 @@ class ProductPlan(ABC):
         given
             Further arguments of ``candidates``.
         """
+        layouts = tuple([call.placement.fragments.get(v.buffer) for v in Problem.of(call).views])
+        key = cls, given, *map(id, layouts)
+        if key not in call.decided:
+            call.decided[key] = cls.decide(call, *given), layouts
+        found: PlanT | Reject = call.decided[key][0]
+        return found
+
+    @classmethod
+    def decide(cls: type[PlanT], call: SimtCall, *given: Any) -> PlanT | Reject:
+        """Return the plan of a call, see ``for_call``."""
         problem = Problem.of(call)
         found = _candidates(cls, problem.form, call.block.count, cls.facts(call, problem), given)
         if isinstance(found, Reject):
