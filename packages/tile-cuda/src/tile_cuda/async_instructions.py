@@ -6,6 +6,7 @@ import json
 from functools import lru_cache
 from math import prod
 
+from tile_core.compat.structural import items
 from tile_core.compat.types import Call
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
@@ -27,7 +28,7 @@ def copied_bytes(call: Call) -> int:
     name = str(call.attrs[NAME])
     if name in (bulk.LOAD_BYTES, bulk.STORE_BYTES):
         return int(nodes.as_int(call.args[2]))
-    boxes = [x for x in call.args if nodes.is_tile_call(x, "descriptor")]
+    boxes = [x for x in items(call.args) if nodes.is_tile_call(x, "descriptor")]
     return _bytes_of(str(boxes[0].attrs[DESCRIPTOR])) * (_ROWS if name == bulk.gather_name() else 1) if boxes else 0
 
 

@@ -94,13 +94,14 @@ def accesses_of(point: Point, effects: Effects | None = None, numbers: Iterator[
         Of the accesses.
     """
     if point.kind == "plain":
-        return _at(point, _found_in(point.stmt, effects), numbers)
+        found = _found_in(point.stmt, effects)
+        return _at(point, found, numbers) if found else []
     if point.kind == "mark":
         return []
     search = _AccessSearch(None, effects)
     for e in point.own:
         search.expr(e, ())
-    return _at(point, search.found, numbers)
+    return _at(point, search.found, numbers) if search.found else []
 
 
 def accesses_in(e: Operand, point: Point) -> list[Access]:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from tile_core.analysis.accesses import Access
 from tile_core.analysis.iteration_space import overlapping_strides
 from tile_core.analysis.ranges import Interval, Ranges
+from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx, tvm, tvm_ffi
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import nodes
@@ -38,11 +39,12 @@ class LinearForm(NamedTuple):
 def linear_form(e: Expr, variables: Sequence[Var]) -> LinearForm | None:
     """Return an integer expression as a linear form of variables; ``None`` if it has none."""
     try:
-        *steps, rest = tvm.sym.detect_linear_equation(e, variables) or [None]
+        *steps, rest = structural.items(tvm.sym.detect_linear_equation(e, variables)) or [None]
     except (tvm.error.InternalError, TypeError, ValueError):  # it computes constants that do not fit
         return None
-    known = tuple([nodes.as_int(x) for x in steps])
-    return None if rest is None or not all(isinstance(x, int) for x in known) else LinearForm(known, rest)
+    if rest is None or not {tirx.IntImm}.issuperset(map(type, steps)):
+        return None
+    return LinearForm(tuple([int(x.value) for x in steps]), rest)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from tile_core.analysis.analyzer import Analyzer
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import Expr, Var
 from tile_core.ir import nodes
-from tile_core.ir.visit import collect, substitute
+from tile_core.ir.visit import collect, distinct, substitute
 from tile_core.records import dataclass
 
 _MOST_CLUSTERS = 2**28
@@ -37,12 +37,12 @@ class InCluster:
 
     def same(self, values: Iterable[Expr], ranks: Sequence[int]) -> bool:
         """Whether values are proved equal in the blocks of these ranks; loads never are."""
-        return all(self._same(nodes.int_const(0) + value, ranks) for value in values)
+        return all(self._same(value, ranks) for value in values if not isinstance(value, int))
 
     def expanded(self, e: Expr) -> Expr:
         """Return an expression with the values of bound variables."""
         for _ in range(len(self.binds)):
-            used = {v: self.binds[v] for v in set(collect(e, tirx.Var)) if v in self.binds}
+            used = {v: self.binds[v] for v in distinct(collect(e, tirx.Var)) if v in self.binds}
             if not used:
                 break
             e = substitute(e, used)
@@ -52,7 +52,7 @@ class InCluster:
         whole = self.expanded(value)
         if collect(whole, ir.TensorLoad) or any(nodes.is_tile_call(c) for c in collect(whole, ir.Call)):
             return False
-        if not set(collect(whole, tirx.Var)) & set(self.axes.values()):
+        if distinct(collect(whole, tirx.Var)).isdisjoint(self.axes.values()):
             return True
         first, *others = [self.at(whole, rank) for rank in ranks]
         return all(tvm_ffi.structural_equal(first, other) for other in others)
@@ -60,12 +60,14 @@ class InCluster:
     def at(self, e: Expr, rank: int) -> Expr:
         """Return an expression for the block of a rank, simplified, with coordinates of the cluster."""
         bases, ranges = self._clusters
+        used = distinct(collect(e, tirx.Var))
         coordinates = list(product(*(range(n) for n in reversed(self.cluster))))[rank][::-1]
         given = {
             var: bases[axis] * nodes.int_const(self.cluster[axis], nodes.dtype_of(var)) + coordinates[axis]
             for axis, var in self.axes.items()
+            if var in used
         }
-        return ranges.simplify(substitute(e, given)) if set(collect(e, tirx.Var)) & given.keys() else e
+        return ranges.simplify(substitute(e, given)) if given else e
 
     @functools.cached_property
     def _clusters(self) -> tuple[dict[int, Var], Analyzer]:

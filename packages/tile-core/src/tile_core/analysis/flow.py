@@ -27,6 +27,7 @@ from tile_core.ir import nodes
 from tile_core.ir.visit import bodies_of, collect, distinct, with_bodies
 
 _NO_ACCESSES: frozenset[Any] = frozenset((tirx.AllocBuffer, tirx.AttrStmt, tirx.Break, tirx.Continue))
+_DECLARATIONS: frozenset[Any] = frozenset((tirx.AllocBuffer, tirx.DeclBuffer))
 _WITH_PARTS = frozenset(("for", "while", "if", "mark"))
 
 
@@ -246,7 +247,7 @@ class Lifetimes:
     def _visit(self, points: Sequence[Point]) -> None:
         begun: int | None = None
         for p in points:
-            if isinstance(p.stmt, (tirx.AllocBuffer, tirx.DeclBuffer)):
+            if type(p.stmt) in _DECLARATIONS:
                 continue  # runs nothing, also between two roles
             before = self.now
             begun = (before if begun is None else begun) if p.is_role() else None

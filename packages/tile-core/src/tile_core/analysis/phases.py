@@ -353,8 +353,9 @@ class Phases:
         for barrier in self.barriers:
             if barrier.pending < barrier.arrivals or barrier.announced or barrier.delivered:
                 raise PhaseError(barrier.name, f"{barrier.lacks()}, and then the block ends")
+        latest = [max(times) for times in zip(*self.clocks, strict=True)]
         for barrier, phase in self.copies:
-            if all(clock[barrier.number] <= phase for clock in self.clocks):
+            if latest[barrier.number] <= phase:
                 raise PhaseError(barrier.name, f"nothing waits for the copies or products of phase {phase}")
         for team, (barrier, number) in self.completions.items():
             if all(clock[self.products + team] < number for clock in self.clocks):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 
-from tile_core.compat.structural import identity
+from tile_core.compat.structural import identity, items
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.ir import nodes
@@ -134,7 +134,7 @@ class RangedRewriter(StmtRewriter):
 
 def sizes_of(params: Iterable[Var]) -> list[Var]:
     """Return the variables that are extents of parameters: no size is negative."""
-    return [d for p in params if tirx.is_buffer_var(p) for d in p.shape if type(d) is tirx.Var]
+    return [d for p in params if tirx.is_buffer_var(p) for d in items(p.ty.shape) if type(d) is tirx.Var]
 
 
 @functools.cache

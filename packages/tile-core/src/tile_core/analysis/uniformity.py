@@ -50,7 +50,11 @@ class Varying:
         self.loops: set[Stmt] = set()
         self.flow = Flow(body)
         # Private buffers of a data-parallel loop belong to an iteration, not to a thread.
-        points = list(self.flow.walk(lambda p: p.kind != "for" or role(p.stmt) != "parallel"))
+        points, end = [], 0
+        for p in self.flow.points:
+            if p.order >= end:
+                points.append(p)
+                end = p.last + 1 if p.kind == "for" and role(p.stmt) == "parallel" else end
         stores: dict[Point, list[Access]] = {}
         for a in self.flow.accesses:
             if a.write and _is_own(a):

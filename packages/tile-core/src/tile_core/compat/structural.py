@@ -31,6 +31,8 @@ size: Callable[[Any], int] = tvm_ffi.container._ffi_api.ArraySize
 _attributes: Callable[[Any], Any] = tvm.ir._ffi_api.DictAttrsGetDict
 _entry: Callable[[Any, Any], Any] = tvm_ffi.container._ffi_api.MapGetItemOrMissing
 _sequence: Callable[..., Any] = tirx._ffi_api.SeqStmt
+_call: Callable[..., Any] = tvm.ir._ffi_api.Call
+_forward: Callable[[Any], Callable[[int], Any]] = tvm_ffi.container._ffi_api.MapForwardIterFunctor
 _MISSING = tvm_ffi.core.MISSING
 
 identity: Callable[[Node], int] = tvm_ffi.Object.__chandle__
@@ -47,7 +49,8 @@ ATOMS = frozenset((tirx.IntImm, tirx.FloatImm, tirx.Var))
 _is_subclass = functools.lru_cache(maxsize=1024)(issubclass)
 op_texts: dict[int, tuple[str, Any]] = {}
 """The names of operators in TVM's spelling, by the number of the operator."""
-_texts: dict[int, tuple[str, Any]] = {}
+texts: dict[int, tuple[str, Any]] = {}
+"""The texts of types, by the number of the type."""
 scalar_texts: dict[int, tuple[str, Any]] = {}
 """The texts of types without the number of lanes, by the number of the type."""
 
@@ -70,6 +73,31 @@ def sequence(statements: Sequence[Stmt]) -> Stmt:
     made: Stmt = tirx.SeqStmt.__new__(tirx.SeqStmt)
     made.__init_handle_by_constructor__(_sequence, statements, None)
     return made
+
+
+def call(op: Expr, args: Sequence[Expr], attrs: Any, kind: Any, span: Any = None) -> Expr:
+    """Return a call of an operator.
+
+    TVM's own constructor imports the classes that it compares arguments with.
+    """
+    made: Expr = ir.Call.__new__(ir.Call)
+    made.__init_handle_by_constructor__(_call, kind, op, args, attrs, [], span)
+    return made
+
+
+def entries(mapping: Any) -> dict[Any, Any]:
+    """Return the attributes of a call, or the entries of a map, by text.
+
+    There are none in ``None``.
+    """
+    given = _attributes(mapping) if type(mapping) is ir.DictAttrs else mapping
+    if type(given) is not tvm_ffi.Map:
+        return {str(k): v for k, v in dict(given).items()} if given else {}
+    at, found = _forward(given), dict[Any, Any]()
+    for _ in range(len(given)):
+        found[str(at(0))] = at(1)
+        at(2)
+    return found
 
 
 def items(array: Any) -> list[Any]:
@@ -156,10 +184,10 @@ def type_text(kind: Any) -> str:
     """Return the text of a type."""
     if type(kind) is not ir.PrimType:
         return str(kind)
-    known = _texts.get(kind.__chandle__())
+    known = texts.get(kind.__chandle__())
     if known is None:
         # TVM has one object for each scalar type; the table keeps it, so that no other one gets its address.
-        known = _texts[kind.__chandle__()] = str(kind), kind
+        known = texts[kind.__chandle__()] = str(kind), kind
     return known[0]
 
 

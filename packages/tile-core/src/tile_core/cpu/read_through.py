@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Collection
 
 from tile_core.analysis.analyzer import Analyzer
+from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.cpu.attributes import INSIDE
@@ -25,7 +26,7 @@ from tile_core.cpu.micro_gemm import few_rows
 from tile_core.cpu.micro_rows import FEW_ROWS
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
-from tile_core.ir.attributes import TRANSPOSE_B, VARIANT, attributes_of
+from tile_core.ir.attributes import TRANSPOSE_B, VARIANT
 from tile_core.ir.visit import StmtRewriter, collect, replace_for, substitute
 from tile_core.ops.base import COUNTED, OpCall, View, is_op
 from tile_core.ops.effects import effects
@@ -192,7 +193,7 @@ class _ReadThrough(StmtRewriter):
             args[at] = copy.value.args[0]
             roles += _OPERANDS[name][at]
             bounds += [b for d in range(len(src.extents)) for b in self.open_bounds(src, d)]
-        inside = {**attributes_of(call.attrs), INSIDE: "".join(sorted(roles))}
+        inside = {**structural.entries(call.attrs), INSIDE: "".join(sorted(roles))}
         fast = tirx.Evaluate(nodes.tile_call(name, args, inside), product.span)
         if not bounds:
             return fast

@@ -12,11 +12,11 @@ from collections.abc import Callable, Collection, Iterator
 
 from tile_core.analysis.affine import linear_form
 from tile_core.analysis.ranges import Ranges
+from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Operand, Stmt, Var
 from tile_core.cpu.fuse_loops import counts
 from tile_core.ir import attributes, nodes
-from tile_core.ir.attributes import attributes_of
 from tile_core.ir.visit import StmtRewriter, collect, replace_for, role, substitute
 from tile_core.ops.base import OpCall, View, is_op
 from tile_core.records import dataclass
@@ -297,7 +297,7 @@ class _Trim(StmtRewriter):
             extents = list(view.extents)
             extents[dim] = min(rows, extents[dim])
             new[position] = nodes.region(view.buffer, view.mins, extents)
-        return tirx.Evaluate(nodes.tile_call(call.name, new, attributes_of(s.value.attrs)), s.span)
+        return tirx.Evaluate(nodes.tile_call(call.name, new, structural.entries(s.value.attrs)), s.span)
 
     def before(self, arg: Operand) -> Operand:
         """Return an operand with the buffer that the program has."""

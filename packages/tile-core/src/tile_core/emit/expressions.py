@@ -384,8 +384,8 @@ class ExpressionPrinter:
 
         The simplifier's rules do not hold for floats.
         """
-        has_floats = any(nodes.dtype_of(c.value).startswith(("float", "bfloat")) for c in collect(index, tirx.Cast))
-        return index if has_floats else self.analyzer.simplify(index)
+        floats = [c for c in collect(index, tirx.Cast) if nodes.dtype_of(c.value).startswith(("float", "bfloat"))]
+        return index if floats else self.analyzer.simplify(index)
 
     def print_Call(self, e: Call) -> str:
         """Print a call of an operator."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from tile_core.abi.kernel_text import Attribute, KernelText, LineMap, ParamFact
+from tile_core.compat.structural import attribute, item
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
@@ -156,9 +157,8 @@ class KernelPrinter(CFamilyEmitter):
                 self.writer.name(var)
             else:
                 self.writer.give(var, self.number(kind, axis))
-        for call in collect(body, ir.Call):
-            if nodes.is_tile_call(call):
-                self.wide |= {b for b, size in self.accessed_buffers(call) if size * 8 > bits_of(nodes.element_type(b))}
+        accessed = [x for c in collect(body, ir.Call) if nodes.is_tile_call(c) for x in self.accessed_buffers(c)]
+        self.wide |= {b for b, size in accessed if size * 8 > bits_of(nodes.element_type(b))}
         for view in collect(body, tirx.DeclBuffer):
             size = bits_of(nodes.element_type(view.buffer))
             self.wide |= {b for b in collect(view.data, tirx.Var) if _is_smaller(b, size)}
@@ -170,9 +170,10 @@ class KernelPrinter(CFamilyEmitter):
 
     def accessed_buffers(self, call: Call) -> list[tuple[Any, int]]:
         """Return the buffers that a call accesses, with the bytes per access."""
-        if nodes.is_tile_call(call, "address") and attributes.WORDS in call.attrs:
+        name = nodes.operator_name(call)
+        if name == "tile.address" and attribute(call, attributes.WORDS) is not None:
             return [(call.args[0].source, 4)]
-        if not nodes.is_tile_call(call, "move"):
+        if name != "tile.move":
             return []
         return [(load.source, int(nodes.as_int(call.attrs[attributes.BYTES]))) for load in call.args]
 
@@ -316,7 +317,7 @@ class KernelPrinter(CFamilyEmitter):
     def write_Evaluate(self, s: Stmt) -> None:
         """Write an expression for its effect."""
         if nodes.is_tile_call(s.value):
-            method: Callable[[Any], None] | None = getattr(self, "write_" + str(s.value.op.name)[5:], None)
+            method: Callable[[Any], None] | None = getattr(self, "write_" + nodes.operator_name(s.value)[5:], None)
             if method is not None:
                 method(s)
                 return
@@ -382,7 +383,7 @@ class KernelPrinter(CFamilyEmitter):
 
     def call_tile_address(self, e: Call) -> str:
         """Print the address of an element."""
-        return self.address(e.args[0])
+        return self.address(item(e.args, 0))
 
     def call_tile_descriptor(self, e: Call) -> str:
         """Print the address of a constant of the launch."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from tile_core.abi.signature import Dim
 from tile_core.analysis.analyzer import Analyzer
+from tile_core.compat.structural import items
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Call, Expr, Stmt
 from tile_core.ir import nodes
@@ -33,12 +34,12 @@ class Numbers(StmtRewriter):
 
     def adopt(self, s: Stmt) -> None:
         """Take over the variables that the outermost statements bind to a coordinate; their bindings disappear."""
-        if isinstance(s, tirx.SeqStmt):
-            for part in s.seq:
+        if type(s) is tirx.SeqStmt:
+            for part in items(s.seq):
                 self.adopt(part)
-        elif isinstance(s, tirx.AttrStmt):
+        elif type(s) is tirx.AttrStmt:
             self.adopt(s.body)
-        elif isinstance(s, tirx.Bind):
+        elif type(s) is tirx.Bind:
             key = _key(s.value)
             if key is not None and key not in self._bound and nodes.dtype_of(s.var) == "int32":
                 self._bound[key] = s.var

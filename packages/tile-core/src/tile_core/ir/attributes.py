@@ -89,12 +89,6 @@ Attrs: TypeAlias = Mapping[Attribute[Any], Any]
 AttrDict: TypeAlias = dict[Attribute[Any], Any]
 
 
-def attributes_of(mapping: Any) -> AttrDict:
-    """Return the attributes of a call, a loop or an allocation as a dictionary."""
-    found: dict[Any, Any] = {str(k): v for k, v in dict(mapping).items()} if mapping else {}
-    return found
-
-
 def _is_int(v: Any) -> bool:
     return isinstance(v, int) or type(v).__name__ == "IntImm"
 

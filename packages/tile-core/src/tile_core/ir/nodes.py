@@ -59,12 +59,17 @@ def dtype_of(expr: Expr) -> str:
     kind = expr.ty
     if type(kind) is ir.PointerType:
         return "handle"
-    return structural.type_text(kind if type(kind) is ir.PrimType else kind.dtype)
+    if type(kind) is not ir.PrimType:
+        kind = kind.dtype
+    known = structural.texts.get(structural.identity(kind))
+    return structural.type_text(kind) if known is None else known[0]
 
 
 def element_type(buffer: BufferVar) -> str:
     """Return the element type name of a buffer."""
-    return structural.type_text(buffer.ty.dtype)
+    kind = buffer.ty.dtype
+    known = structural.texts.get(structural.identity(kind))
+    return structural.type_text(kind) if known is None else known[0]
 
 
 def scope_of(buffer: BufferVar) -> str:
@@ -252,7 +257,12 @@ def mark(key: Attribute[T], node: T, body: Stmt, span: Span = None, value: Expr 
 
 def tile_call(name: str, args: Sequence[Expr], attrs: Attrs | None = None, ret: str = "void") -> Expr:
     """Return a call of the tile op ``name``."""
-    return ir.Call(register_op(name), list(args), attrs=dict(attrs or {}), ret_ty=ret)
+    return structural.call(register_op(name), list(args), ir.DictAttrs(dict(attrs or {})), _type_named(ret))
+
+
+@functools.lru_cache(maxsize=64)
+def _type_named(text: str) -> Any:
+    return ir.PointerType(ir.PrimType("void")) if text == "handle" else ir.PrimType(text)
 
 
 def is_tile_call(expr: Expr, name: str | None = None) -> bool:
@@ -274,6 +284,7 @@ def operator_name(expr: Expr) -> str:
     """
     if type(expr) is not ir.Call:
         return ""
-    full = structural.op_name(expr)
+    known = structural.op_texts.get(structural.identity(expr.op))
+    full = structural.op_name(expr) if known is None else known[0]
     space, _, name = full.partition(".")
     return name if space in ("tirx", "prim") else full

@@ -14,6 +14,10 @@ from tile_core.ir import attributes, nodes
 collect = structural.collect
 
 
+_PLAIN = (tirx.BufferStore, tirx.Evaluate, tirx.Bind)
+_LEAVES = (tirx.AssertStmt, tirx.AllocBuffer, tirx.DeclBuffer, tirx.Break, tirx.Continue, tirx.Return)
+
+
 class StmtRewriter:
     """Rebuilds a statement bottom-up.
 
@@ -23,9 +27,14 @@ class StmtRewriter:
 
     #: Whether the class rewrites expressions.
     _rewrites = False
+    #: Kinds of statements that the class keeps in sequences.
+    _keeps: frozenset[Any] = frozenset()
 
     def __init_subclass__(cls) -> None:
         cls._rewrites = cls.expr is not StmtRewriter.expr
+        own = [] if cls.stmt is not StmtRewriter.stmt else _LEAVES if cls._rewrites else [*_PLAIN, *_LEAVES]
+        names = [(kind, f"visit_{kind.__name__}") for kind in own]
+        cls._keeps = frozenset(kind for kind, name in names if getattr(cls, name) is getattr(StmtRewriter, name))
 
     def stmt(self, s: Stmt) -> Stmt:
         """Rewrite one statement; the result may be a sequence."""
@@ -41,9 +50,9 @@ class StmtRewriter:
 
     def visit_SeqStmt(self, s: Stmt) -> Stmt:
         """Rewrite each statement of a sequence."""
-        old = structural.items(s.seq)
-        new = [self.stmt(x) for x in old]
-        return s if _same(old, new) else nodes.seq(new)
+        old, keeps = structural.items(s.seq), self._keeps
+        new = [x if type(x) in keeps else self.stmt(x) for x in old]
+        return s if all(map(structural.is_same, old, new)) else nodes.seq(new)
 
     def visit_For(self, s: Stmt) -> Stmt:
         """Rewrite a loop."""

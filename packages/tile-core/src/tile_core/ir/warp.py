@@ -34,5 +34,5 @@ UNIFORM_CALLS = frozenset({*VOTES, *REDUCTIONS})
 
 def warp_call(e: Call) -> str:
     """Return the name of an expression's warp operation; empty if it is not one."""
-    name = str(e.op.name)[5:] if nodes.is_tile_call(e) else ""
-    return name if name in WARP_CALLS else ""
+    name = nodes.operator_name(e)
+    return name[5:] if name.startswith("tile.") and name[5:] in WARP_CALLS else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from math import prod
 from typing import Any
@@ -57,6 +58,11 @@ def make_swizzled_layout(shape_or_buffer: Any, element_bits: int | None = None, 
         from tile_core.dtypes import dtype
 
         element_bits = dtype(found).bits
+    return _swizzled(shape, element_bits, bank_bytes)
+
+
+@functools.lru_cache(maxsize=512)
+def _swizzled(shape: tuple[int, ...], element_bits: int, bank_bytes: int) -> Layout:
     columns = shape[-1] if shape else 1
     row_bits = columns * element_bits
     width, reason = _pattern(row_bits, prod(shape) // columns, element_bits, bank_bytes)

@@ -23,7 +23,9 @@ __all__ = [
 
 def type_name(value: Expr) -> str:
     """The scalar type name of an expression, without lanes."""
-    return structural.scalar_text(value.ty)
+    kind = value.ty
+    known = structural.scalar_texts.get(structural.identity(kind))
+    return structural.scalar_text(kind) if known is None else known[0]
 
 
 def lanes_of(value: Expr) -> int:

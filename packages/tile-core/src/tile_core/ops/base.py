@@ -19,7 +19,7 @@ from tile_core.compat.types import BufferVar, Expr, Operand, Span, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.errors import Where
 from tile_core.ir import nodes
-from tile_core.ir.attributes import CALLED, COMPLETES, KIND, Attrs, attributes_of
+from tile_core.ir.attributes import CALLED, COMPLETES, KIND, Attrs
 from tile_core.records import dataclass
 
 #: Position of the barrier that counts a copy's bytes, behind the copy's own operands, by the name of the op.
@@ -49,8 +49,8 @@ class View:
     def of(cls, region: Expr) -> View:
         """Decode a tirx region."""
         ranges = structural.items(region.region)
-        mins = tuple(nodes.as_int(r.min) for r in ranges)
-        return cls(region.source, mins, tuple(nodes.as_int(r.extent) for r in ranges))
+        mins = tuple([nodes.as_int(r.min) for r in ranges])
+        return cls(region.source, mins, tuple([nodes.as_int(r.extent) for r in ranges]))
 
     @property
     def dtype(self) -> str:
@@ -155,7 +155,7 @@ class OpCall:
         call = stmt.value
         args = tuple(View.of(a) if hasattr(a, "region") else a for a in structural.items(call.args))
         where, span = nodes.where_of(stmt), getattr(stmt, "span", None)
-        return OpCall(str(call.op.name)[5:], args, attributes_of(call.attrs), where, span)
+        return OpCall(str(call.op.name)[5:], args, structural.entries(call.attrs), where, span)
 
 
 Meaning = Callable[[OpCall], Stmt]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Stmt
 from tile_core.dtypes import DTYPES
@@ -16,7 +17,7 @@ from tile_core.errors.lowering import (
     TypeUnsupported,
 )
 from tile_core.ir import nodes
-from tile_core.ir.attributes import REQUIRES, THREADS, attributes_of
+from tile_core.ir.attributes import REQUIRES, THREADS
 from tile_core.ir.program import cluster_of
 from tile_core.ir.visit import collect
 from tile_core.lowering.dispatch import missing
@@ -68,7 +69,7 @@ def check_target(body: Stmt, program: Program, variants: Sequence[Variant], ctx:
             if not any(v.name.startswith(wanted) for v in variants):
                 known = sorted(v.name for v in variants if v.op == op)
                 where = nodes.where_of(statement)
-                raise missing(attributes_of(call.attrs), wanted, op, known, ctx.target.text, where)
+                raise missing(structural.entries(call.attrs), wanted, op, known, ctx.target.text, where)
 
     modes = ctx.capabilities.roundings
     for statement in [*collect(body, _INNERMOST), body]:

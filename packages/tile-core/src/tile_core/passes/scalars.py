@@ -66,10 +66,10 @@ def require_defined(e: Expr) -> None:
     kind = type_name(e)
     if not kind.startswith(("int", "uint")):
         return
-    if isinstance(e, tirx.Cast):
+    if type(e) is tirx.Cast:
         value, (low, high) = _constant(e.value), limits_of(kind)
         holds = not isinstance(value, float) or low - 1 < value < high + 1
-    elif isinstance(e, (tirx.LShift, tirx.RShift)):
+    elif type(e) in (tirx.LShift, tirx.RShift):
         count = _constant(e.b)
         holds = count is None or 0 <= count < DTYPES[kind].bits
     else:
@@ -79,7 +79,7 @@ def require_defined(e: Expr) -> None:
 
 
 def _constant(e: Expr) -> float | None:
-    value = e.value if isinstance(e, tirx.Broadcast) else e
-    if isinstance(value, tirx.IntImm):
+    value = e.value if type(e) is tirx.Broadcast else e
+    if type(value) is tirx.IntImm:
         return int(value.value)
-    return float(value.value) if isinstance(value, tirx.FloatImm) else None
+    return float(value.value) if type(value) is tirx.FloatImm else None

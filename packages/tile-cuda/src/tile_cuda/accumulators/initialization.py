@@ -140,9 +140,9 @@ def filled_with_zeros(s: Stmt) -> BufferVar | None:
     """Return the fragment that a statement fills with zeros, or ``None``."""
     extents: list[Any] = []
     variables: list[Any] = []
-    while isinstance(s, tirx.For) and role(s) == "parallel" and nodes.as_int(s.min) == 0:
+    while type(s) is tirx.For and role(s) == "parallel" and nodes.as_int(s.min) == 0:
         extents, variables, s = [*extents, nodes.as_int(s.extent)], [*variables, s.loop_var], s.body
-    if isinstance(s, tirx.BufferStore):
+    if type(s) is tirx.BufferStore:
         each = len(s.indices) == len(variables) and all(i.same_as(v) for i, v in zip(s.indices, variables, strict=True))
         buffer, value = s.buffer, s.value if each else None
     elif is_op(s) and nodes.is_tile_call(s.value, "fill"):

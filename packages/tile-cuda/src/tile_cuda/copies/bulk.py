@@ -42,7 +42,7 @@ from tile_cuda.ops.store_bulk import ENDS, LASTS, BulkStore, can_store_bulk, sid
 if TYPE_CHECKING:
     from tile_core.context import Context
 
-_MOVES = ("copy", "gather", "scatter", "atomic_tile")
+_MOVES = frozenset({"tile.copy", "tile.gather", "tile.scatter", "tile.atomic_tile"})
 _FORCED = (BulkCopy.name, BulkStore.name, FourRowGather.name, FourRowScatter.name)
 
 
@@ -360,7 +360,7 @@ class _Prefer(StmtRewriter):
 
 
 def _moves(s: Stmt) -> bool:
-    return is_op(s) and any(nodes.is_tile_call(s.value, name) for name in _MOVES)
+    return type(s) is tirx.Evaluate and nodes.operator_name(s.value) in _MOVES
 
 
 def _is_one(s: Stmt) -> bool:

@@ -50,7 +50,7 @@ class _Elected(StmtRewriter):
         self.thread, self.count = thread, count
         self.numbers = numbers_of(body, thread)
         apart = _ApartInWarps(body, self.numbers)
-        branches = [p for p in apart.flow.walk() if p.kind == "if"]
+        branches = [p for p in apart.flow.points if p.kind == "if"]
         self.convergent = {p.stmt for p in branches} - {p.stmt for p in branches if apart.divergent(p)}
 
     def visit_IfThenElse(self, s: Stmt) -> Stmt:

@@ -160,8 +160,8 @@ _OPERANDS: dict[Any, tuple[str, ...]] = {
 
 
 def _is_mask(e: Expr) -> bool:
-    if isinstance(e, ir.Call):
+    if type(e) is ir.Call:
         return nodes.operator_name(e) in _MASK_CALLS
-    if isinstance(e, tirx.Cast):
+    if type(e) is tirx.Cast:
         return _BITS.get(nodes.dtype_of(e), 64) < _BITS.get(nodes.dtype_of(e.value), 0)
-    return isinstance(e, _MASKS)
+    return type(e) in _MASKS

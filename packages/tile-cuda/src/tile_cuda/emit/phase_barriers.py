@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tile_core.compat.structural import items
 from tile_core.compat.types import Stmt
 from tile_core.ir import attributes, calls, nodes
 from tile_cuda.ptx.bulk import COMMIT, WAIT, wait_name
@@ -91,4 +92,4 @@ class PhaseBarriers(_Printer):
         self._instruction("fence_mbarrier_init_release_cluster", s)
 
     def _instruction(self, name: str, s: Stmt) -> None:
-        self.stmt(calls.execute(name, list(s.value.args), s.span))
+        self.stmt(calls.execute(name, items(s.value.args), s.span))

@@ -11,6 +11,7 @@ import numpy as np
 
 from tile_core.abi.kernel_text import ParamFact
 from tile_core.analysis.affine import linear_form
+from tile_core.compat.structural import attribute, item, items
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.emit.kernel import Launch
@@ -159,10 +160,11 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
     def accessed_buffers(self, call: Call) -> list[tuple[Any, int]]:
         """Return buffers that a call accesses, with the bytes that it accesses at a time."""
         found = super().accessed_buffers(call)
-        if nodes.is_tile_call(call, "instruction") and str(call.attrs[NAME]) in TABLE:
-            for operand, arg in zip(TABLE[str(call.attrs[NAME])].parameters, call.args, strict=False):
+        name = str(attribute(call, NAME)) if nodes.is_tile_call(call, "instruction") else ""
+        if name in TABLE:
+            for operand, arg in zip(TABLE[name].parameters, items(call.args), strict=False):
                 if nodes.is_tile_call(arg, "address"):
-                    found.append((arg.args[0].source, _SIZES.get(operand.element, 0)))
+                    found.append((item(arg.args, 0).source, _SIZES.get(operand.element, 0)))
         return found
 
     # Statements
@@ -240,7 +242,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
     def _shared_address(self, load: Expr) -> str | None:
         """Print an address in shared memory in bytes if its index changes in a loop."""
         size, rest = divmod(bits_of(nodes.element_type(load.source)), 8)
-        if nodes.scope_of(load.source) not in _SHARED or rest:
+        if nodes.scope_of(load.source) not in _SHARED or rest or self._changing.isdisjoint(collect(load, tirx.Var)):
             return None
         parts = shared_addresses.apart(self.offset(load.source, load.indices), self._changing)
         if parts is None:
@@ -272,14 +274,14 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
 
     def call_tile_instruction(self, e: Call) -> str:
         """Print a call of a function of the instruction table."""
-        name = str(e.attrs[NAME])
+        name, operands = str(attribute(e, NAME)), items(e.args)
         parameters = instruction(name, self.arch).parameters
-        if len(parameters) != len(e.args):
-            detail = f"{name} takes {len(parameters)} operands, not {len(e.args)}"
+        if len(parameters) != len(operands):
+            detail = f"{name} takes {len(parameters)} operands, not {len(operands)}"
             raise InternalError(stage="cuda text", detail=detail)
         args: list[str] = []
         chunks = 0
-        for p, a in zip(parameters, e.args, strict=True):
+        for p, a in zip(parameters, operands, strict=True):
             if p.role in ("matrix", "tensor"):
                 a, chunks = shared_addresses.without_chunks(a)
             args.append(str(chunks) if p.name.endswith(f"_{CHUNKS}") else self._operand(p.parameter, a))
@@ -292,7 +294,7 @@ class CudaPrinter(MaskedShifts, WarpCalls, MathCalls, DebugStatements, PhaseBarr
         if not parameter.endswith("*") or not nodes.is_tile_call(arg, "address"):
             return self.bare(arg)
         wanted = parameter.removeprefix("const ").removesuffix("*")
-        found = self.type(nodes.element_type(arg.args[0].source))
+        found = self.type(nodes.element_type(item(arg.args, 0).source))
         text = self.bare(arg)
         return text if wanted in ("void", found) else f"({wanted}*){text}"
 

@@ -7,7 +7,6 @@ is left.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from tile_core.compat.tvm import tirx
@@ -26,7 +25,7 @@ def apart(index: Expr, changing: set[Var]) -> tuple[Any, Any] | None:
     """
     kinds: dict[bool, Any] = {}
     for addend in _addends(index):
-        kind = any(v in changing for v in collect(addend, tirx.Var))
+        kind = not changing.isdisjoint(collect(addend, tirx.Var))
         kinds[kind] = kinds[kind] + addend if kind in kinds else addend
     if len(kinds) < 2 or isinstance(nodes.as_int(kinds[False]), int):
         return None
@@ -39,7 +38,7 @@ def without_chunks(address: Expr) -> tuple[Expr, int]:
     bits = bits_of(nodes.element_type(load.source)) if load is not None else 0
     if load is None or len(load.indices) != 1 or _CHUNK_BITS % bits:
         return address, 0
-    addends = list(_addends(load.indices[0]))
+    addends = _addends(load.indices[0])
     constants = [n for n in map(nodes.as_int, addends) if isinstance(n, int)]
     chunks = max(0, sum(constants)) * bits // _CHUNK_BITS
     rest: Any = nodes.int_const(sum(constants) - chunks * _CHUNK_BITS // bits)
@@ -49,9 +48,7 @@ def without_chunks(address: Expr) -> tuple[Expr, int]:
     return type(address)(address.op, [moved], attrs=address.attrs, ret_ty=address.ty), chunks
 
 
-def _addends(e: Expr) -> Iterator[Any]:
-    if isinstance(e, tirx.Add):
-        yield from _addends(e.a)
-        yield from _addends(e.b)
-    else:
-        yield e
+def _addends(e: Expr) -> list[Any]:
+    if type(e) is not tirx.Add:
+        return [e]
+    return [*_addends(e.a), *_addends(e.b)]

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tile_core.analysis.flow import names_of
+from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.ir import nodes
-from tile_core.ir.attributes import ROLE, VARIANT, attributes_of
+from tile_core.ir.attributes import ROLE, VARIANT
 from tile_core.ir.visit import StmtRewriter, collect, loads_of, map_expr, renamed, role, substitute
 from tile_core.ops.base import OpCall, View, is_op, with_attributes
 from tile_core.ops.effects import effects
@@ -138,7 +139,7 @@ def _nest(
     moved = {v: _sum(n, nodes.cast(a, nodes.dtype_of(v))) for v, n, a in zip(old, new, at, strict=True)}
     body = substitute(body, moved)
     for loop, var, size in reversed(list(zip(loops, new, extents, strict=True))):
-        notes = {k: v for k, v in attributes_of(loop.annotations).items() if k != ROLE}
+        notes = {k: v for k, v in structural.entries(loop.annotations).items() if k != ROLE}
         body = nodes.for_loop(var, size, body, "parallel", annotations=notes, span=loop.span)
     return renamed(body)
 

@@ -164,7 +164,7 @@ def _placed(o: PtxOperand, number: int) -> str:
     if o.role in ("shared", "global"):
         return f"[%{number}]"
     if o.count:
-        return "{" + ", ".join(f"%{number + i}" for i in range(o.count)) + "}"
+        return "{" + ", ".join([f"%{number + i}" for i in range(o.count)]) + "}"
     return f"%{number}"
 
 
@@ -177,5 +177,5 @@ def _bound(o: PtxOperand, sign: str) -> str:
         fields = ", ".join(f"{o.name}_{field}" for field in ("leading", "stride", "swizzle", CHUNKS))
         return f'"l"({o.role}_descriptor({o.name}, {fields}))'
     if o.count:
-        return ", ".join(f'"{sign}{o.register}"({o.name}[{i}])' for i in range(o.count))
+        return ", ".join([f'"{sign}{o.register}"({o.name}[{i}])' for i in range(o.count)])
     return f'"{sign}{o.register}"({o.name})'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -55,6 +56,7 @@ TABLE: Mapping[str, Instruction] = Functions(
 _ARCH = re.compile(r"sm_(\d+)([a-z]?)")
 
 
+@functools.lru_cache(maxsize=1024)
 def instruction(name: str, arch: str) -> Instruction:
     """Return a function of the table for an architecture.
 

@@ -21,6 +21,8 @@ class Agent:
     def __init__(self, state: KernelState, number: int, rank: int, kind: int, threads: list[int]) -> None:
         self.state, self.number, self.rank, self.kind, self.weight = state, number, rank, kind, len(threads)
         self.thread = threads[0]
+        #: Of the names of the block's buffers.
+        self.suffix = f"@{rank}" if rank else ""
         self.at = ""
         self.joined: list[int] | None = None
         self.groups = state.groups[number]
@@ -155,7 +157,8 @@ class Agent:
         for rank in (self.rank,) if mask is None else (r for r in self.state.ranks if mask >> r & 1):
             obj = self.counting(self.object(f"copy {size} bytes to {buffer} for", barrier, index, rank))
             where = ((first, count),)
-            self.state.enter(self.number, rank, buffer)
+            if buffer in self.state.aliases:
+                self.state.enter(self.number, rank, buffer)
             self.state.free(rank, buffer, where, obj.name)
             name = self.state.named(buffer, rank)
             if rank != self.rank:
@@ -166,7 +169,7 @@ class Agent:
     def complete(self, barrier: int, index: int, mask: int | None = None) -> None:
         """Arrive at an object when earlier products are complete."""
         open_ = self.groups.pop("products", [])
-        read = [(self.state.named(buffer, self.rank), where) for group in open_ for buffer, where, _ in group]
+        read = [(buffer + self.suffix, where) for group in open_ for buffer, where, _ in group]
         self.registers.pop("products", None)
         self.completed += 1
         self.state.tensor.arrive(self.number, self.completed)
@@ -245,7 +248,7 @@ class Agent:
         groups, registers = self.groups.get(until, [[]]), self.registers.get(until, [set()])
         done = max(0, len(groups) - 1 - pending)
         for buffer, where, writes in (x for group in groups[:done] for x in group):
-            name = self.state.named(buffer, self.rank)
+            name = buffer + self.suffix
             if writes:
                 self.state.unfenced.setdefault((name, where), set()).add(self.number)
                 self.state.filled.setdefault(name, {})[where, self.number] = self.state.phases.event(self.number)
@@ -269,11 +272,12 @@ class Agent:
         open_ = self._open("products")
         if (buffer, where, False) in open_:
             return
-        self.state.enter(self.number, self.rank, buffer)
+        if buffer in self.state.aliases:
+            self.state.enter(self.number, self.rank, buffer)
         self.state.require_content(self.number, buffer, where)
         self.state.require_filled(self.number, buffer, where)
         self.state.require_fenced(self.number, buffer, where)
-        self.state.phases.access([self.number], self.state.named(buffer, self.rank), where, False)
+        self.state.phases.access([self.number], buffer + self.suffix, where, False)
         self.state.require_ordered()
         open_.append((buffer, where, False))
 
@@ -282,7 +286,8 @@ class Agent:
         self.state.steps += 1
         self.at = f"copy from {buffer}"
         where = ((slot * size, size),)
-        self.state.enter(self.number, self.rank, buffer)
+        if buffer in self.state.aliases:
+            self.state.enter(self.number, self.rank, buffer)
         self.state.require_fenced(self.number, buffer, where)
         self._open("read").append((buffer, where, False))
 
@@ -294,10 +299,11 @@ class Agent:
     def write(self, buffer: str, slot: int, size: int, step: str = "write") -> None:
         """Write a slot by the threads themselves."""
         state, where = self.state, ((slot * size, size),)
-        name = state.named(buffer, self.rank)
+        name = buffer + self.suffix
         self.at = f"{step} {buffer}"
         self.apart = self.clock() if self.apart is None else self.apart
-        state.enter(self.number, self.rank, buffer)
+        if buffer in state.aliases:
+            state.enter(self.number, self.rank, buffer)
         state.free(self.rank, buffer, where, buffer)
         if buffer in state.copied:
             self.touch(buffer, slot, size)
@@ -324,7 +330,8 @@ class Agent:
         """Access a buffer that shares bytes with others by the threads themselves."""
         self.state.steps += 1
         self.at = f"access {buffer}"
-        self.state.enter(self.number, self.rank, buffer)
+        if buffer in self.state.aliases:
+            self.state.enter(self.number, self.rank, buffer)
 
     def read(self, buffer: str, slot: int, size: int) -> None:
         """Read a slot without an instruction of the whole warp."""
@@ -339,7 +346,8 @@ class Agent:
         """Access a slot by the threads themselves."""
         self.state.steps += 1
         self.at = f"access {buffer}"
-        self.state.enter(self.number, self.rank, buffer)
+        if buffer in self.state.aliases:
+            self.state.enter(self.number, self.rank, buffer)
         where = ((slot * size, size),)
         for group in self.groups.get("group", ()):
             if (buffer, where, True) in group:
@@ -347,7 +355,7 @@ class Agent:
         if buffer in self.state.rings:
             self.state.require_filled(self.number, buffer, where)
         if buffer in self.state.copied or buffer in self.state.rings:
-            self.state.phases.access([self.number], self.state.named(buffer, self.rank), where, False)
+            self.state.phases.access([self.number], buffer + self.suffix, where, False)
             self.state.require_ordered()
 
     def tensor(self, first: int, count: int, writes: bool) -> None:

@@ -94,9 +94,7 @@ class KernelState:
                         raise PhaseError(what, reason)
 
     def enter(self, agent: int, rank: int, buffer: str) -> None:
-        """Require that earlier accesses to buffers with the same bytes have ended."""
-        if buffer not in self.aliases:
-            return
+        """Require that earlier accesses to buffers with the same bytes as one have ended."""
         for other in self.aliases[buffer]:
             name = self.named(other, rank)
             times = [(who, time) for (_, _, who), time in self.phases.accesses.get(name, {}).items()]

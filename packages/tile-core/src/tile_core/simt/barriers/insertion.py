@@ -109,6 +109,7 @@ class _Flow:
         self.count = 0
         self.report: list[PlacedBarrier] = []
         self.known: dict[tuple[int, int, bool], bool] = {}
+        self.objects: dict[int, bool] = {}
         self.kept: list[SharedAccess] = []
         self.left: list[list[State]] = []
         self.again: list[list[tuple[ProgramPoint, State]]] = []
@@ -159,14 +160,23 @@ class _Flow:
                 continue
             near = self.overlapping(a.memory)
             for b in theirs:
-                if id(b.memory) not in near or not self.depend(a, b):
+                depends = id(b.memory) in near and self.known.get((id(a), id(b), self.parted > 0))
+                if not (self.depend(a, b) if depends is None else depends):
                     continue
                 # Where the memory of objects is another tile's by now, no fence of objects makes their end known.
-                objects = b.atomic and _on_objects(a.stmt)
+                objects = b.atomic and self.on_objects(a)
                 kind = FENCE_INIT if objects else FENCE_PROXY if a.shared else FENCE_GLOBAL
                 if kind not in a.synced.fences:
                     a.synced.fences.append(kind)
                     self.count += 1
+
+    def on_objects(self, a: SharedAccess) -> bool:
+        """Whether an access writes barrier objects; a dropped one is initialized before its next use."""
+        if id(a) not in self.objects:
+            name = nodes.operator_name(a.stmt.value) if type(a.stmt) is tirx.Evaluate else ""
+            self.objects[id(a)] = name in ("tile.barrier_init", "tile.barrier_drop")
+            self.kept.append(a)
+        return self.objects[id(a)]
 
     def drain(self, p: ProgramPoint, a: SharedAccess) -> None:
         """Insert a thread's wait for its copies out of shared memory before a barrier."""
@@ -438,11 +448,6 @@ def _past(state: State, p: ProgramPoint, bounds: tuple[int, int] | None) -> Stat
     """Return the pending set without an iteration's values, as seen after it."""
     var = p.stmt.loop_var if p.kind == "for" else p
     return frozenset([a.moved.get(p) or a.past(p, var, bounds, p.opaque) for a in state])
-
-
-def _on_objects(s: Stmt) -> bool:
-    """Whether a statement writes barrier objects; a dropped one is initialized before its next use."""
-    return type(s) is tirx.Evaluate and nodes.operator_name(s.value) in ("tile.barrier_init", "tile.barrier_drop")
 
 
 def _in_flight(a: SharedAccess, b: SharedAccess, action: str = "") -> NotWaitedFor:

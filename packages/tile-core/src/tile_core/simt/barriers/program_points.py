@@ -81,7 +81,9 @@ class ProgramPoint:
             return frozenset([a if a.until is None else a.committed() for a in state])
         if self.waits is None:
             return state
-        return frozenset([a if a.until is None else a.waited(self.waits, self.collective) for a in state])
+        name = self.waits.name
+        of = [(a, a.until is not None and a.until.name == name) for a in state]
+        return frozenset([a.waited(self.waits, self.collective) if ends else a for a, ends in of])
 
     def all(self) -> list[ProgramPoint]:
         """Return the points inside it, at any depth."""

@@ -18,7 +18,7 @@ from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Call, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import attributes, calls, nodes
-from tile_core.ir.visit import collect, role, substitute, variables
+from tile_core.ir.visit import collect, distinct, role, substitute, variables
 from tile_core.records import dataclass
 from tile_core.simt.memory.arena import listed
 from tile_core.simt.memory.shared_layouts import packed_buffers
@@ -158,7 +158,7 @@ class SharedAccess:
         """The variables that it depends on."""
         until = () if self.until is None else self.until.index or ()
         named = (*(self.indices or ()), *(self.corner or ()), *self.conditions, *until)
-        return frozenset[Var]().union(*map(variables, named))
+        return frozenset(distinct([v for e in named for v in variables(e)]))
 
     def past(
         self, loop: Any, var: Var, bounds: tuple[int, int] | None, inner: frozenset[Any] = frozenset()
@@ -443,10 +443,10 @@ class Accesses:
 
         A step does if one statement in it does; it must access no memory of the block itself.
         """
-        if isinstance(s, tirx.AttrStmt):
+        if type(s) is tirx.AttrStmt:
             inside = [w for x in collect(s, tirx.Evaluate) if (w := self.waits(x)) is not None]
             return inside[0] if len(inside) == 1 else None
-        call = s.value if isinstance(s, tirx.Evaluate) else None
+        call = s.value if type(s) is tirx.Evaluate else None
         if call is None or not nodes.is_tile_call(call):
             return None
         if nodes.is_tile_call(call, "async_wait"):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import attributes, nodes
-from tile_core.ir.visit import collect
+from tile_core.ir.visit import collect, distinct
 from tile_core.ops.base import OpCall, is_op
 from tile_core.simt.memory.alignment import WIDEST, Aligned, factor, row_symbols, strides_of
 
@@ -86,10 +87,8 @@ def relied(body: Stmt, aligned: Aligned, decided: Collection[Var] = ()) -> Align
 
     ``decided`` are symbols whose divisors decide more than the alignment of rows.
     """
-    used: set[BufferVar] = set()
-    for call in collect(body, ir.Call):
-        if nodes.is_tile_call(call, "move") or nodes.is_tile_call(call, "address"):
-            used |= {a.source for a in call.args if isinstance(a, ir.TensorLoad)}
+    calls = [c for c in collect(body, ir.Call) if nodes.operator_name(c) in ("tile.move", "tile.address")]
+    used = distinct([a.source for c in calls for a in structural.items(c.args) if type(a) is ir.TensorLoad])
     shown = _shown(body)
     used |= {base for view, base in shown.items() if view in used}
     buffers = [b for b in aligned.addresses if b in used]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tile_core.compat.structural import items
 from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Stmt
 from tile_core.ir import nodes
@@ -107,11 +108,11 @@ class _Arrays:
     def alive(self, s: Stmt) -> int:
         """Return the bytes that are alive at a time in a statement."""
         own, inner = 0, 0
-        for part in s.seq if isinstance(s, tirx.SeqStmt) else [s]:
-            if isinstance(part, tirx.AllocBuffer):
+        for part in items(s.seq) if type(s) is tirx.SeqStmt else [s]:
+            if type(part) is tirx.AllocBuffer:
                 own += self.allocated(part.buffer)
             else:
-                inside = [part] if isinstance(part, tirx.SeqStmt) else bodies_of(part)
+                inside = [part] if type(part) is tirx.SeqStmt else bodies_of(part)
                 inner = max([inner, *map(self.alive, inside)])
         return own + inner
 

@@ -90,8 +90,8 @@ class _Liveness:
         if type(s) is tirx.IfThenElse:
             inside = [self.before(x, live, iterations) for x in bodies_of(s)]
             return self.at(inside[0].union(*inside[1:]), _read(s.condition, self.scopes))
-        if bodies_of(s):
-            return self.before(bodies_of(s)[0], live, iterations)
+        if type(s) is tirx.AttrStmt:
+            return self.before(s.body, live, iterations)
         found = self._accessed(s)
         self.at(live, found.read | found.filled | found.stored)
         covered = frozenset(b for b in found.stored - found.read if prod(nodes.shape_of(b)) <= iterations)

@@ -10,6 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from tile_core.analysis.analyzer import Analyzer
+from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt
 from tile_core.dtypes import DTYPES
@@ -208,7 +209,7 @@ class _ApplyToShared(StmtRewriter):
             self.analyzer.bind(block.thread, ir.Range.from_min_extent(0, block.count))
 
     def expr(self, e: Expr) -> Expr:
-        if isinstance(e, (tirx.IntImm, tirx.FloatImm)):
+        if type(e) in (tirx.IntImm, tirx.FloatImm):
             return e
         return substitute(map_expr(e, self.load, ir.TensorLoad), self.flat)
 
@@ -217,7 +218,7 @@ class _ApplyToShared(StmtRewriter):
         return e if plan is None else nodes.load(plan.flat, [self.at(plan, e.indices)], e.span)
 
     def at(self, plan: _FlatBuffer, indices: Sequence[Expr]) -> Expr:
-        return plan.offset(list(indices), self.ops)
+        return plan.offset(structural.items(indices), self.ops)
 
     def visit_BufferStore(self, s: Stmt) -> Stmt:
         new = super().visit_BufferStore(s)

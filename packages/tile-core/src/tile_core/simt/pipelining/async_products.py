@@ -26,7 +26,7 @@ from tile_core.simt.pipelining.loop_note import LoopNote
 #: accumulator, which the threads may then access.
 WAIT_USES = wait_uses.OP.name
 
-_PRODUCTS = ("gemm", "gemm_sp", "gemm_scaled")
+_PRODUCTS = frozenset({"tile.gemm", "tile.gemm_sp", "tile.gemm_scaled"})
 
 __all__ = [
     "ENDED",
@@ -96,7 +96,7 @@ def async_product(
 
 def products_of(s: Stmt) -> list[Stmt]:
     """Return the products in a statement."""
-    return [x for x in collect(s, tirx.Evaluate) if any(nodes.is_tile_call(x.value, n) for n in _PRODUCTS)]
+    return [x for x in collect(s, tirx.Evaluate) if nodes.operator_name(x.value) in _PRODUCTS]
 
 
 def _obstacle(

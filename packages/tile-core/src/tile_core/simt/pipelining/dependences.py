@@ -56,7 +56,7 @@ class Candidate:
 
 def top_level(body: Stmt) -> list[Stmt]:
     """Return the statements of a loop's body."""
-    return [x for s in statements(body) for x in (top_level(s) if isinstance(s, tirx.SeqStmt) else [s])]
+    return [x for s in statements(body) for x in (top_level(s) if type(s) is tirx.SeqStmt else [s])]
 
 
 def uses(s: Stmt, buffer: BufferVar) -> bool:

@@ -181,7 +181,7 @@ class _FindUses:
     def __init__(self, flow: Flow, sites: Sites) -> None:
         self.flow, self.sites = flow, sites
         for p in flow.walk(lambda p: p.kind != "for" or role(p.stmt) not in PARALLEL):
-            if isinstance(p.stmt, tirx.AllocBuffer):
+            if type(p.stmt) is tirx.AllocBuffer:
                 sites.allocated.append(p.stmt.buffer)
             elif (number := number_of(p.stmt)) is not None:
                 views = {i: a for i, a in enumerate(OpCall.decode(p.stmt).args) if isinstance(a, View)}

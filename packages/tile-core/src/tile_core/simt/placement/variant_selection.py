@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tile_core.compat.structural import attribute
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Call, Stmt
 from tile_core.ir import attributes, nodes
@@ -100,10 +101,9 @@ def call_of(stmt: Stmt, block: Block, placement: Placement | None = None, diverg
 
 def number_of(stmt: Stmt) -> int | None:
     """Return the number of a selected call in a statement; ``None`` without one."""
-    if not isinstance(stmt, (tirx.Evaluate, tirx.Bind)) or not nodes.is_tile_call(stmt.value):
+    if type(stmt) not in (tirx.Evaluate, tirx.Bind) or not nodes.is_tile_call(stmt.value):
         return None
-    attrs = stmt.value.attrs
-    found = attrs.get(attributes.ID) if attrs else None
+    found = attribute(stmt.value, attributes.ID)
     return None if found is None else int(nodes.as_int(found))
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tile_core.analysis.uniformity import Varying
+from tile_core.compat import structural
 from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Call, Expr, Stmt, Var
@@ -118,7 +119,7 @@ class _Distribute(StmtRewriter):
                 out.append(self.once(nodes.seq(list(single))))
                 single.clear()
 
-        for part in s.seq:
+        for part in structural.items(s.seq):
             if self.is_single(part):
                 single.append(self.inner(part))
             else:
@@ -128,7 +129,7 @@ class _Distribute(StmtRewriter):
         return nodes.seq(out)
 
     def stmt(self, s: Stmt) -> Stmt:
-        if not isinstance(s, tirx.SeqStmt) and self.is_single(s):
+        if type(s) is not tirx.SeqStmt and self.is_single(s):
             return self.once(self.inner(s))
         return super().stmt(s)
 

@@ -22,7 +22,7 @@ from tile_core.errors.lowering import ShuffleTooWide
 from tile_core.ir import nodes
 from tile_core.ir.attributes import KIND, MODE, WIDTH
 from tile_core.ir.visit import HoistingRewriter, collect
-from tile_core.ir.warp import GROUP_REDUCE, REDUCTIONS, SHUFFLES, VOTES, warp_call
+from tile_core.ir.warp import GROUP_REDUCE, REDUCTIONS, SHUFFLES, VOTES, WARP_CALLS, warp_call
 from tile_core.numerics.ordered import from_ordered, ordered
 from tile_core.ops.copy import convert
 from tile_core.ops.reduce import accumulator, combiner, neutral
@@ -51,10 +51,12 @@ def lower_warp_calls(
     ShuffleTooWide
         If lanes of different groups would have to exchange values.
     """
-    if not any(warp_call(c) or nodes.is_tile_call(c, "lane_index") or nodes.is_tile_call(c, "warp_index")
-               for c in collect(body, ir.Call)):  # fmt: skip
+    if not any(nodes.operator_name(c) in _OF_WARPS for c in collect(body, ir.Call)):
         return body
     return _LowerWarpCalls(block, width, reductions).stmt(body)
+
+
+_OF_WARPS = frozenset({f"tile.{name}" for name in (*WARP_CALLS, "lane_index", "warp_index")})
 
 
 class _HoistWarpCalls(HoistingRewriter):
