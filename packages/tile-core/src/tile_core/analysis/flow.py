@@ -68,11 +68,11 @@ class Flow:
             if kind not in _WITH_PARTS:
                 continue
             inside = (*loops, p) if kind in ("for", "while") else loops
-            within = s if p.is_role() else role
+            within = s if kind == "mark" and p.is_role() else role
             parts = Parts()
             self._parts.append(parts)
             p.bodies = ref(parts)
-            for k, part in enumerate(bodies_of(s)):
+            for k, part in enumerate([s.body] if kind != "if" else bodies_of(s)):
                 under = (*conditions, (s.condition, k == 0)) if kind == "if" else conditions
                 parts.append(self._points(part, (*path, p), within, k, inside, under))
             p.last = len(points) - 1
@@ -271,7 +271,8 @@ class Lifetimes:
 
     def _use(self, p: Point, parts: list[Node]) -> None:
         self.points.append(p)
-        used = {self.flow.root(v) for part in parts for v in names_of(part)} & self.buffers
+        roots = self.flow.roots
+        used = {roots.get(v, v) for part in parts for v in names_of(part)} & self.buffers
         for b in used:
             self.spans[b] = (self.spans.get(b, (self.now, 0))[0], self.now)
 

@@ -45,6 +45,8 @@ class Varying:
 
     def __init__(self, body: Stmt, seeds: Iterable[Var] = ()) -> None:
         self._named: dict[int, tuple[set[Var] | None, Node]] = {}
+        #: One object for each variable: sets compare other objects slowly.
+        self._objects: dict[int, Var] = {}
         self.vars: set[Var] = set(seeds)
         self.buffers: set[BufferVar] = set()
         self.loops: set[Stmt] = set()
@@ -65,8 +67,7 @@ class Varying:
         while size != len(self.vars) + len(self.buffers) + len(self.loops):
             size = len(self.vars) + len(self.buffers) + len(self.loops)
             self._inside: dict[Point | None, bool] = {None: False}
-            for p in points:
-                self._note(p, stores.get(p, ()))
+            points = [p for p in points if not self._note(p, stores.get(p, ()))]
 
     def expr(self, e: Node) -> bool:
         """Whether an expression may differ between threads."""
@@ -74,7 +75,8 @@ class Varying:
             return False
         known = self._named.get(identity(e))
         if known is None:
-            known = self._named[identity(e)] = _named(e), e
+            found = _named(e)
+            known = self._named[identity(e)] = found if found is None else set(map(self._own, found)), e
         named = known[0]
         return named is None or not (self.vars.isdisjoint(named) and self.buffers.isdisjoint(named))
 
@@ -102,20 +104,28 @@ class Varying:
             return self.expr(p.stmt.condition)
         return self.loop(p.stmt) if p.kind in ("for", "while") else p.is_part()
 
-    def _note(self, p: Point, stores: Sequence[Access]) -> None:
-        """Record what a statement makes varying."""
+    def _note(self, p: Point, stores: Sequence[Access]) -> bool:
+        """Record what a statement makes varying; return whether nothing more can follow."""
         s, divergent = p.stmt, bool(stores) and self.divergent(p)
         if type(s) is tirx.For:
             if self.expr(s.extent) or self.expr(s.min):
-                self.vars.add(s.loop_var)
+                self.vars.add(self._own(s.loop_var))
             if role(s) != "parallel" and self._leaves(s.body):
                 self.loops.add(s.loop_var)
         elif type(s) is tirx.Bind and self.expr(s.value):
-            self.vars.add(s.var)
+            self.vars.add(self._own(s.var))
+            return not stores
+        final = bool(stores)
         for a in stores:
             source = a.value if a.call is None else a.call.args[1] if a.how == "move" else None
             if divergent or source is None or self.expr(source) or any(map(self.expr, a.indices)):
-                self.buffers.add(a.buffer)
+                self.buffers.add(self._own(a.buffer))
+            else:
+                final = False
+        return final
+
+    def _own(self, var: Var) -> Var:
+        return self._objects.setdefault(identity(var), var)
 
     def _leaves(self, body: Stmt) -> bool:
         """Whether some threads may leave a loop, or end its iteration, before others."""

@@ -188,7 +188,8 @@ def role(loop: Stmt) -> str:
 
 def annotation(loop: Stmt, key: str, default: Any = None) -> Any:
     """Return an annotation of a loop."""
-    return nodes.as_int(structural.entry(loop.annotations, key, default))
+    found = structural.entry(loop.annotations, key, default)
+    return int(found.value) if type(found) is tirx.IntImm else found
 
 
 def map_expr(e: Node, callback: UnaryNode, kinds: Any) -> Node:

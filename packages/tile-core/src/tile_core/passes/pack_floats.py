@@ -19,7 +19,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import attributes, nodes
-from tile_core.ir.visit import StmtRewriter, collect, loads_of
+from tile_core.ir.visit import StmtRewriter, collect, distinct, loads_of
 from tile_core.passes.packed_instructions import PackedFloats
 from tile_core.passes.packed_integers import FLOAT4, NIBBLES, with_integers_inline
 from tile_core.passes.packed_loop import PackedLoop
@@ -60,7 +60,7 @@ class _PackLoops(StmtRewriter):
         self.private = {s.buffer for s in allocations if nodes.scope_of(s.buffer).startswith("local")} - self.aliased
         # Operands of instructions: in their registers until these complete, which words of two elements would hide.
         addresses = [c for c in collect(body, ir.Call) if nodes.is_tile_call(c, "address")]
-        operands = {x.source for c in addresses for x in loads_of(c)}
+        operands = distinct([x.source for c in addresses for x in loads_of(c)])
         pairs = {*packed.join, *packed.decode, *packed.encode, *NIBBLES, FLOAT4}
         self.candidates = {
             s.buffer

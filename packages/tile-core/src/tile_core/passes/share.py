@@ -88,7 +88,7 @@ class _Share(HoistingRewriter):
         return new
 
     def expr(self, e: Expr) -> Expr:
-        if structural.is_atom(e) or not collect(e, _CANDIDATES):
+        if structural.is_atom(e) or not any(map(_is_operation, collect(e, _CANDIDATES))):
             return e
         return structural.mutated(e, [(_CANDIDATES, self.candidate)])
 

@@ -21,8 +21,7 @@ class Agent:
     def __init__(self, state: KernelState, number: int, rank: int, kind: int, threads: list[int]) -> None:
         self.state, self.number, self.rank, self.kind, self.weight = state, number, rank, kind, len(threads)
         self.thread = threads[0]
-        #: Of the names of the block's buffers.
-        self.suffix = f"@{rank}" if rank else ""
+        self.suffix = state.suffixes[number]
         self.at = ""
         self.joined: list[int] | None = None
         self.groups = state.groups[number]

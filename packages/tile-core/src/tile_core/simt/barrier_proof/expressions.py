@@ -185,12 +185,14 @@ def sum_of(values: Sequence[EmittedValue]) -> EmittedValue:
 
 
 def _made(template: str, parts: list[EmittedValue]) -> EmittedValue:
-    text = template.format(*[p.text for p in parts])
-    if not any(p.uses or p.atoms for p in parts):
+    if not parts:
+        return EmittedValue(template)
+    texts, all_uses, _, all_atoms, divisors, periods = zip(*parts, strict=True)
+    text = template.format(*texts)
+    uses, atoms = _NONE.union(*all_uses), _NONE.union(*all_atoms)
+    if not uses and not atoms:
         return EmittedValue(text)
-    uses = _NONE.union(*(p.uses for p in parts))
-    atoms = _NONE.union(*(p.atoms for p in parts))
-    divisor, period = lcm(*(p.divisor for p in parts)), lcm(*(p.period for p in parts))
+    divisor, period = lcm(*divisors), lcm(*periods)
     of_thread = bool(atoms) and not uses and "data(" not in text
     if of_thread:
         return EmittedValue(text, uses, True, frozenset({text}))

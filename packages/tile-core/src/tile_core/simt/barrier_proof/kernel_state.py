@@ -52,6 +52,8 @@ class KernelState:
         self.all_threads = sum(weights) * blocks
         of_block = [(rank, threads) for rank in self.ranks for threads in classes.agents]
         self.ranks_of = [rank for rank, _ in of_block]
+        #: By agent, of the names of its block's buffers.
+        self.suffixes = [f"@{rank}" if rank else "" for rank in self.ranks_of]
         self.names = [_threads(threads) + (f" of block {rank}" if blocks > 1 else "") for rank, threads in of_block]
         self.groups: list[dict[str, list[list[Access]]]] = [{} for _ in of_block]
         #: By number of an object: its initialization, and the phase in which it was.
@@ -111,7 +113,7 @@ class KernelState:
 
     def require_content(self, agent: int, buffer: str, where: Location) -> None:
         """Require that copies to a slot were issued, or that threads wrote it."""
-        name = self.named(buffer, self.ranks_of[agent])
+        name = buffer + self.suffixes[agent]
         if buffer not in self.copied or (name, where) in self.has_content:
             return
         written = [at for at, writes, _ in self.phases.accesses.get(name, ()) if writes]
@@ -128,7 +130,7 @@ class KernelState:
             for group in groups.get("group", ()):
                 if (buffer, where, True) in group:
                     raise PhaseError(buffer, f"copies of {self.names[other]} to it may be in flight")
-        for (at, number), time in self.filled.get(self.named(buffer, self.ranks_of[agent]), {}).items():
+        for (at, number), time in self.filled.get(buffer + self.suffixes[agent], {}).items():
             if at == where and not self.precedes(number, time, agent):
                 raise PhaseError(buffer, f"copies of {self.names[number]} to it may not be visible")
 
@@ -140,7 +142,7 @@ class KernelState:
 
     def require_free(self, agent: int, buffer: str, where: Location) -> None:
         """Require that all threads have read a slot before an agent writes it."""
-        name = self.named(buffer, self.ranks_of[agent])
+        name = buffer + self.suffixes[agent]
         for (at, _, number), time in self.phases.accesses.get(name, {}).items():
             if number == agent and overlap(at, where) and not self.precedes(number, time, agent):
                 raise PhaseError(buffer, "it may be written while other threads read it")
@@ -149,7 +151,7 @@ class KernelState:
 
     def require_fenced(self, agent: int, buffer: str, where: Location) -> None:
         """Require a fence and a barrier between writes of threads and an asynchronous read."""
-        key = self.named(buffer, self.ranks_of[agent]), where
+        key = buffer + self.suffixes[agent], where
         if self.unfenced.get(key):
             who = self.names[min(self.unfenced[key])]
             raise PhaseError(buffer, f"no fence makes writes of {who} visible to asynchronous instructions")

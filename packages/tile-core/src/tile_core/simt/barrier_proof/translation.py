@@ -315,9 +315,9 @@ class Translation:
             return [line]
         self.splits.append(("True", tuple(sorted(condition.atoms))))
         head = line.text.removeprefix("if ").removesuffix(":")
-        among = f"for tid in x.threads({len(self.splits) - 1}))"
-        taken = replace(line, text=f"if any(({head}) {among}:", other=[])
-        left = replace(line, text=f"if not all(({head}) {among}:", body=line.other, other=[])
+        among = f"[({head}) for tid in x.threads({len(self.splits) - 1})]"
+        taken = replace(line, text=f"if any({among}):", other=[])
+        left = replace(line, text=f"if not all({among}):", body=line.other, other=[])
         return [taken, left] if line.other else [taken]
 
     def split(self, entered: str, atoms: frozenset[str] | set[str], body: list[EmittedLine]) -> EmittedLine:

@@ -90,7 +90,7 @@ def insert_barriers(body: Stmt, block: Block | None = None) -> tuple[Any, tuple[
     accesses = points.accesses
     flow = _Flow(Owners(block, varying, points.bounds), accesses.asynchronous, [*accesses.memory.values()])
     flow.run(program, _NOTHING)
-    roles = [p for p in varying.flow.points if p.is_role()]
+    roles = [p for p in varying.flow.points if p.kind == "mark" and p.is_role()]
     if not flow.count and bound.same_as(body) and not roles:
         return body, ()
     return BarrierWriter(block).whole(program), tuple(flow.report)

@@ -11,7 +11,7 @@ from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Call, Stmt
 from tile_core.ir import calls, nodes
 from tile_core.ir.attributes import ACCESS, AFTER_READS, MANAGED, PROXY
-from tile_core.ir.visit import StmtRewriter, collect
+from tile_core.ir.visit import StmtRewriter, collect, distinct
 
 
 def fence_managed(body: Stmt) -> Stmt:
@@ -55,21 +55,22 @@ def _is_barrier(call: Call) -> bool:
 def _fenced(body: Stmt) -> set[BufferVar]:
     """Return the buffers that threads write and that asynchronous instructions access."""
     addresses = [c for c in collect(body, ir.Call) if op_name(c) == "tile.address"]
-    read = {_buffer(p) for p in addresses if _proxy(p) and str(attribute(p, ACCESS)) == "r" and _is_shared(p)}
-    written = {_buffer(p) for p in addresses if _proxy(p) and str(attribute(p, ACCESS)) == "w"}
+    theirs = [(p, str(attribute(p, ACCESS))) for p in addresses if _proxy(p)]
+    read = distinct([_buffer(p) for p, access in theirs if access == "r" and _is_shared(p)])
+    written = distinct([_buffer(p) for p, access in theirs if access == "w"])
     return (read - written) | (_stored(body) & (read | written))
 
 
 def _stored(body: Stmt) -> set[BufferVar]:
     """Return the buffers that threads write themselves."""
-    found = {s.buffer for s in collect(body, tirx.BufferStore)}
+    found = [s.buffer for s in collect(body, tirx.BufferStore)]
     for call in collect(body, ir.Call):
         name = op_name(call)
         if name == "tile.move":
-            found.add(call.args[0].source)
+            found.append(item(call.args, 0).source)
         elif name == "tile.address" and not _proxy(call) and str(attribute(call, ACCESS)) != "r":
-            found.add(_buffer(call))
-    return found
+            found.append(_buffer(call))
+    return distinct(found)
 
 
 def _buffer(address: Call) -> BufferVar:

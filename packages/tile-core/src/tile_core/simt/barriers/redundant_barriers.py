@@ -13,6 +13,7 @@ from typing import Any
 
 from tile_core.analysis.flow import Flow
 from tile_core.analysis.point import Point, is_grid
+from tile_core.compat.structural import identity
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Call, Stmt
 from tile_core.ir import nodes
@@ -83,13 +84,16 @@ class _Tail:
 
     def accesses(self, points: Iterable[Point]) -> tuple[Counter[Any], Counter[Any]]:
         """Return how often each buffer is read and written at some points."""
-        reads, writes = Counter[Any](), Counter[Any]()
-        for a in (a for p in points for a in self.flow.accesses_at(p)):
-            # Taking an element's address counts as any access an instruction may make there.
-            for found, counts in ((reads, not a.write), (writes, a.write)):
-                if counts or a.how == "address":
-                    found[self.flow.root(a.buffer)] += 1
-        return reads, writes
+        found = [(self.flow.root(a.buffer), a) for p in points for a in self.flow.accesses_at(p)]
+        # Taking an element's address counts as any access an instruction may make there.
+        reads = _counted([b for b, a in found if not a.write or a.how == "address"])
+        return reads, _counted([b for b, a in found if a.write or a.how == "address"])
+
+
+def _counted(buffers: Sequence[BufferVar]) -> Counter[Any]:
+    """Count buffers, by their identities first: comparing them is slow."""
+    objects = {identity(b): b for b in buffers}
+    return Counter({objects[key]: n for key, n in Counter(map(identity, buffers)).items()})
 
 
 def _stays_outside(call: Call) -> bool:

@@ -12,7 +12,7 @@ from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.attributes import ACCESS
 from tile_core.ir.grammar import PRIVATE
-from tile_core.ir.visit import bodies_of, collect
+from tile_core.ir.visit import bodies_of, collect, distinct
 from tile_core.ops.base import View, is_op
 from tile_core.ops.effects import effects
 from tile_core.ops.registry import OPS
@@ -66,6 +66,8 @@ class _Liveness:
         self.most: frozenset[BufferVar] = frozenset()
         self.registers = 0
         self._sizes: dict[int, int] = {}
+        #: One object for each array: sets compare other objects slowly.
+        self._arrays: dict[int, BufferVar] = {}
         #: What statements access, by identity: loops are visited twice.
         self._known: dict[int, tuple[_Accessed, Stmt]] = {}
 
@@ -84,12 +86,12 @@ class _Liveness:
                 live = self.before(x, live, iterations)
             return live
         if type(s) is tirx.AllocBuffer:
-            return live - {s.buffer}
+            return live - self._own([s.buffer])
         if type(s) in (tirx.For, tirx.While):
             return self.loop(s, live, iterations)
         if type(s) is tirx.IfThenElse:
             inside = [self.before(x, live, iterations) for x in bodies_of(s)]
-            return self.at(inside[0].union(*inside[1:]), _read(s.condition, self.scopes))
+            return self.at(inside[0].union(*inside[1:]), self._own(_read(s.condition, self.scopes)))
         if type(s) is tirx.AttrStmt:
             return self.before(s.body, live, iterations)
         found = self._accessed(s)
@@ -100,7 +102,7 @@ class _Liveness:
     def loop(self, s: Stmt, live: frozenset[BufferVar], iterations: int) -> frozenset[BufferVar]:
         extent = nodes.as_int(s.extent) if type(s) is tirx.For else None
         known = iterations * extent if isinstance(extent, int) and extent > 0 else 1
-        behind = live | (_read(s.condition, self.scopes) if type(s) is tirx.While else frozenset())
+        behind = live | self._own(_read(s.condition, self.scopes) if type(s) is tirx.While else ())
         begin = self.before(s.body, behind, known)
         if not begin <= behind:  # what an iteration reads of the one before
             begin = self.before(s.body, behind | begin, known)
@@ -122,8 +124,13 @@ class _Liveness:
     def _accessed(self, s: Stmt) -> _Accessed:
         known = self._known.get(identity(s))
         if known is None:
-            known = self._known[identity(s)] = _Accessed.of(s, self.scopes), s
+            found = _Accessed.of(s, self.scopes)
+            own = _Accessed(self._own(found.read), self._own(found.filled), self._own(found.stored))
+            known = self._known[identity(s)] = own, s
         return known[0]
+
+    def _own(self, arrays: Iterable[BufferVar]) -> frozenset[BufferVar]:
+        return frozenset([self._arrays.setdefault(identity(b), b) for b in arrays])
 
 
 @dataclass(frozen=True)
@@ -144,8 +151,8 @@ class _Accessed:
             return cls(read | _read(s, scopes), whole - read, written - whole)
         private = type(s) is tirx.BufferStore and nodes.scope_of(s.buffer) in scopes
         calls = [c for c in collect(s, ir.Call) if nodes.is_tile_call(c, "address") and attribute(c, ACCESS) == "w"]
-        filled = frozenset[BufferVar]().union(*(_read(c, scopes) for c in calls))
-        return cls(_read(s, scopes), filled, frozenset({s.buffer} if private else ()))
+        filled = [b for c in calls for b in _read(c, scopes)]
+        return cls(_read(s, scopes), frozenset(distinct(filled)), frozenset({s.buffer} if private else ()))
 
 
 def _held(views: Iterable[View], scopes: Collection[str]) -> frozenset[BufferVar]:
@@ -153,4 +160,5 @@ def _held(views: Iterable[View], scopes: Collection[str]) -> frozenset[BufferVar
 
 
 def _read(s: Node, scopes: Collection[str]) -> frozenset[BufferVar]:
-    return frozenset(x.source for x in collect(s, ir.TensorLoad) if nodes.scope_of(x.source) in scopes)
+    found = distinct([x.source for x in collect(s, ir.TensorLoad)])
+    return frozenset(b for b in found if nodes.scope_of(b) in scopes)

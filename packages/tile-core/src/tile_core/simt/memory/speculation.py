@@ -9,7 +9,7 @@ from tile_core.analysis.proofs import Proofs
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.ir import nodes
-from tile_core.ir.visit import collect
+from tile_core.ir.visit import collect, distinct
 from tile_core.records import dataclass
 
 
@@ -51,10 +51,9 @@ class Speculation:
         #: The buffer that a view belongs to.
         self.roots: dict[BufferVar, BufferVar] = {}
         views = collect(body, tirx.DeclBuffer)
-        written = {s.buffer for s in collect(body, tirx.BufferStore)}
-        for call in collect(body, ir.Call):
-            if nodes.is_tile_call(call):
-                written.update(v for v in collect(call, tirx.Var) if tirx.is_buffer_var(v))
+        named = [v for c in collect(body, ir.Call) if nodes.is_tile_call(c) for v in collect(c, tirx.Var)]
+        stored = [s.buffer for s in collect(body, tirx.BufferStore)]
+        written = {v for v in distinct([*stored, *named]) if tirx.is_buffer_var(v)}
         for d in views:  # in the order of the code: a view of a view comes behind it
             for base in collect(d.data, tirx.Var):
                 self.roots[d.buffer] = self.roots.get(base, base)

@@ -70,7 +70,7 @@ class _DoubleBuffering(StmtRewriter):
         self.here: list[Stmt] = []
 
     def stmt(self, s: Stmt) -> Stmt:
-        if not isinstance(s, (tirx.For, tirx.While, tirx.IfThenElse)):
+        if type(s) not in (tirx.For, tirx.While, tirx.IfThenElse):
             return super().stmt(s)
         outer, self.here = self.here, []
         new = super().stmt(s)
