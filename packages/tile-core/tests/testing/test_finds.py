@@ -63,7 +63,7 @@ FINDS = {
         "cuda:sm_80",
         Chunk("programs", 17, 10, "converted-operands"),
     ),
-    "products of scales": ("scales_are_multiplied", "cpu", Chunk("programs", 3, 10, "scaled-products")),
+    "products of scales": ("scales_are_multiplied", "cuda:sm_80", Chunk("programs", 3, 10, "scaled-products")),
     "divisors that become zero": ("zero_divisors_are_divided_by", "cpu", Chunk("programs", 3, 10, "folding")),
     "divisors that become zero in texts": (
         "zero_divisors_are_divided_by",
