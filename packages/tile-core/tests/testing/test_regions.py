@@ -48,5 +48,8 @@ def test_programs_of_all_strategies_have_regions() -> None:
         for number in range(chunks):
             collect(name, number)
     text = [t for t in found if "T.numerics" in t]
+    regions = [x for t in text for x in re.findall(r'T\.numerics\("(?:standard|fast)"\):\n( +)(.*)', t)]
+    assert regions
+    assert not any(" / " in line for _, line in regions)
     assert len(text) > len(found) / 8
     assert [form for form, pattern in FORMS.items() if not any(re.search(pattern, t) for t in text)] == []

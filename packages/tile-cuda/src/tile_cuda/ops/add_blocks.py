@@ -42,30 +42,30 @@ class AddBlocks(SimtVariant):
     def lower(self, call: SimtCall, ctx: Context) -> Stmt:
         """Return the stores and the additions, each behind a barrier of the cluster."""
         rank, blocks = call.args[add_blocks.RANK], int(nodes.as_int(call.args[add_blocks.BLOCKS]))
-        held = _Held(call)
-        parts, allocate = nodes.alloc([(blocks - 1) * held.count], call.args[0].dtype, "parts", "shared")
+        elements = _HeldElements(call)
+        parts, allocate = nodes.alloc([(blocks - 1) * elements.count], call.args[0].dtype, "parts", "shared")
 
         def send(n: Expr, registers: Sequence[Sequence[Expr]]) -> Stmt:
-            low, *high = [bits(nodes.load(held.buffer, at), "uint32") for at in registers]
+            low, *high = [bits(nodes.load(elements.buffer, at), "uint32") for at in registers]
             value = tirx.bitwise_or(_wide(low), _wide(high[0]) << nodes.int_const(32, "uint64")) if high else low
-            address = calls.address(parts, [(rank - nodes.int_const(1)) * nodes.int_const(held.count) + n], "w")
+            address = calls.address(parts, [(rank - nodes.int_const(1)) * nodes.int_const(elements.count) + n], "w")
             return calls.execute(store_to_block(32 * len(registers)), [address, nodes.int_const(0), value], call.span)
 
         def add(n: Expr, registers: Sequence[Sequence[Expr]]) -> Stmt:
             stores = []
             for e, at in enumerate(registers):
-                value = nodes.load(held.buffer, at)
+                value = nodes.load(elements.buffer, at)
                 for other in range(blocks - 1):
-                    value = value + parts[n + nodes.int_const(other * held.count + e)]
-                stores.append(nodes.store(held.buffer, value, at))
+                    value = value + parts[n + nodes.int_const(other * elements.count + e)]
+                stores.append(nodes.store(elements.buffer, value, at))
             return nodes.seq(stores)
 
         first = tirx.EQ(rank, nodes.int_const(0))
         return nodes.seq([
             allocate, _meet(call),
-            calls.step(tirx.IfThenElse(tirx.Not(first), held.each(send), None, call.span), call.span),
+            calls.step(tirx.IfThenElse(tirx.Not(first), elements.each(send), None, call.span), call.span),
             _meet(call),
-            calls.step(tirx.IfThenElse(first, held.each(add), None, call.span), call.span),
+            calls.step(tirx.IfThenElse(first, elements.each(add), None, call.span), call.span),
         ])  # fmt: skip
 
 
@@ -73,7 +73,7 @@ def _meet(call: SimtCall) -> Stmt:
     return nodes.seq([calls.cluster_arrive(call.span, meets=True), calls.cluster_wait(call.span)])
 
 
-class _Held:
+class _HeldElements:
     """Elements of an accumulator, in registers or in shared memory.
 
     Attributes

@@ -27,7 +27,8 @@ def with_unused_tile(unit: Unit) -> Unit:
         return unit
     name = sorted(unit.parts)[number // 8 % len(unit.parts)]
     part = unit.parts[name]
-    tile = f"unused = T.{_TILES[number // 64 % len(_TILES)]}"
+    taken = re.search(r"\bunused\b", unit.text()) is not None
+    tile = f"unused{'_tile' * taken} = T.{_TILES[number // 64 % len(_TILES)]}"
     body = textwrap.dedent(part.body).strip()
     if "T.Kernel(" in body:  # tiles belong to a launch
         body = _LAUNCH.sub(rf"\g<0>\n\g<1>    {tile}", body, count=1)
