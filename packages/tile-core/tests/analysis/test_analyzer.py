@@ -83,3 +83,10 @@ def test_numbers_of_python() -> None:
     assert analyzer.const_int_bound(5) == (5, 5)
     assert analyzer.modular_set(6).base == 6
     assert int(analyzer.simplify(7)) == 7
+
+
+def test_terms_are_not_moved_into_a_comparison_where_they_overflow() -> None:
+    """A guard of the whole index covers the index as it stands alone."""
+    v = nodes.fresh("v")
+    e = nodes.int_const(29) + tirx.Select(tirx.LT(v, nodes.int_const(12) - i), v, i)
+    assert known().simplify(e).same_as(e)

@@ -495,3 +495,15 @@ def corners_of_words_are_elements(patch: Any) -> None:
 
     divided = staged_tiles._divided
     patch.setattr(staged_tiles, "_divided", lambda e, by: divided(e, by) if isinstance(e, tirx.Var) else e)
+
+
+def guards_cover_moved_terms(patch: Any) -> None:
+    """Targets with threads: terms of an index that may overflow are moved if another of its sums may overflow."""
+    from tile_core.analysis import analyzer
+
+    more = analyzer.Analyzer._overflows_more
+
+    def changed(self: Any, simple: Any, e: Any) -> bool:
+        return bool(more(self, simple, e)) and not more(self, e, tirx.IntImm(e.ty, 0))
+
+    patch.setattr(analyzer.Analyzer, "_overflows_more", changed)

@@ -30,6 +30,11 @@ CONVERSIONS = "cpu with AVX-512 BF16"
 FINDS = {
     "indices of the CPU": ("indices_by_tvm", "cpu", Chunk("programs", 0, 10, "nibbles")),
     "index expressions of the CPU": ("indices_by_tvm", "cpu", Chunk("indices", 3, 60)),
+    "overflow that a guard excludes for one form alone": (
+        "guards_cover_moved_terms",
+        "cuda:sm_80",
+        Chunk("indices", 11403280210538, 80),
+    ),
     "overflow in index expressions": ("indices_never_overflow", "cpu", Chunk("indices", 1, 200)),
     "trip counts that wrap": ("trip_counts_wrap", "cpu", Chunk("indices", 6, 20)),
     "a wrong reference": ("reference_truncates", "cpu", Chunk("programs", 0, 10, "divisions")),

@@ -176,10 +176,11 @@ class Analyzer:
         return (low, high) != (least, most) and (low >= _LARGE or high <= -_LARGE or low == least)
 
     def _overflows_more(self, simple: Expr, e: Expr) -> bool:
-        """Whether an intermediate value may overflow that an equal expression does not have.
+        """Whether an intermediate value may overflow that an equal expression may not have.
 
         TVM moves terms as if integers had no limits: ``0 - max(0, i)`` becomes ``min(0, 0 - i)``, which overflows at
-        the least ``i``. If a sum of terms that may be 0 does not overflow in one order, it does in none.
+        the least ``i``. If a sum of terms that may be 0 does not overflow in one order, it does in none. An expression
+        whose own overflow only a condition around it excludes keeps its form: the condition covers no other one.
         """
         if simple.same_as(e):
             return False
@@ -191,7 +192,7 @@ class Analyzer:
             # It was left plain because its range is known to some pass or to the analyzer, and is small.
             if known.of(term) == whole(type_name(term)):
                 known.set(term, (1, 1))
-        return known.overflows(simple) and not known.overflows(e)
+        return known.overflows(simple)
 
     def _converted(self, cast: Expr, kind: str) -> bool:
         source = type_name(cast.value)

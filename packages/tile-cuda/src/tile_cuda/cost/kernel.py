@@ -248,10 +248,10 @@ class TileKernel:
     @cached_property
     def split(self) -> int:
         """Blocks of a cluster that share the iterations of a tile (`tile_cuda.grid.split`)."""
-        last = self.products[-1]
+        last, processors = self.products[-1], self.machine.processors
         fits = [1]
         for n in SPLIT_BLOCKS if self.may_split else ():
-            held = self.machine.processors * _HELD[n] // 132 * self.blocks
+            held = min(processors, processors * _HELD[n] // 132 * self.blocks)
             small = (n - 1) * last.m * last.n * 4 <= self.shared_bytes
             fits += [n] if small and n <= self.trips and self.tiles * n <= held else []
         return min(fits, key=self._time)
