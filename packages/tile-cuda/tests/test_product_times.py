@@ -42,9 +42,11 @@ def workload(M: int, N: int, K: int, s: TileShape, bits: int = 16, transposed: b
     return Workload((p,), prod(grid) * s.splits, s.threads, moved, 0, partial, 1 + (s.splits > 1), grid)
 
 
-def time_of(shape: tuple[int, int, int], tile: TileShape, target: str = HOPPER, **how: int) -> float | None:
-    """Return the estimate in microseconds, or ``None`` if the kernel is illegal."""
-    kernel = kernel_of(workload(*shape, tile, **how), make_context(target, {}))
+def time_of(
+    shape: tuple[int, int, int], tile: TileShape, target: str = HOPPER, split: str = "never", **how: int
+) -> float | None:
+    """Return the estimate in microseconds, or ``None`` if the kernel is illegal; without clusters, as recorded."""
+    kernel = kernel_of(workload(*shape, tile, **how), make_context(target, {"split_k": split}))
     return None if isinstance(kernel, Reject) or kernel.illegal() else kernel.time
 
 
@@ -52,7 +54,7 @@ def ranked(M: int, N: int, K: int, target: str = HOPPER, split: bool = True, **h
     """Return the tile shapes of a product, fastest first."""
     whole = workload(M, N, K, TileShape(64, 64, 64, 128, 2), **how)
     shapes = CudaTilings().shapes(whole, {} if split else {"splits": 1}, make_context(target, {}))
-    times = {s: time_of((M, N, K), s, target, **how) for s in shapes}
+    times = {s: time_of((M, N, K), s, target, "auto", **how) for s in shapes}
     return sorted((s for s, time in times.items() if time is not None), key=lambda s: times[s] or 0)
 
 
@@ -110,6 +112,29 @@ def test_ranks_of_linear_layers_cost_little(held_out: bool) -> None:
     assert len(lost) == 32
     assert np.exp(np.mean(lost)) < 1.015
     assert np.exp(max(lost)) < 1.25
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_clusters_share_iterations_where_that_was_faster(held_out: bool) -> None:
+    """24 products of 16 to 256 rows, 2 to 6 tiles each, with one block for a tile and with clusters of 2, 4 and 8."""
+    lost, ranked_lost = [], []
+    for shape, runs in recorded("split_k_h200.csv").items():
+        if is_held_out(shape) != held_out:
+            continue
+        tiles: dict[tuple[int, ...], dict[int, float]] = defaultdict(dict)
+        for (*tile, blocks), ms in runs.items():
+            tiles[tuple(tile)][blocks] = ms
+        estimates = []
+        for tile, times in tiles.items():
+            made = kernel_of(workload(*shape, TileShape(*tile), transposed=True), make_context(HOPPER, {}))
+            assert not isinstance(made, Reject)
+            lost.append(np.log(times[made.split] / min(times.values())))
+            estimates.append((made.time, times[made.split]))
+        ranked_lost.append(np.log(min(estimates)[1] / min(runs.values())))
+    assert len(ranked_lost) > 8
+    assert np.exp(np.mean(lost)) < 1.01
+    assert np.exp(max(lost)) < 1.15
+    assert np.exp(np.mean(ranked_lost)) < 1.06
 
 
 @pytest.mark.sweep(0.25)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,10 +18,16 @@ from tile_core.testing.compile_only import TEXT
 from tile_core.testing.run import Session
 from tile_core.testing.search import Chunk, WrongProgram, search
 
-_spec = importlib.util.spec_from_file_location("defects", Path(__file__).with_name("defects.py"))
-defects = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(defects)
 
+def _module(name: str) -> Any:
+    """Return a module of this folder, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+DEFECTS = {name: x for module in ("defects", "index_defects") for name, x in vars(_module(module)).items()}
 _SEEDS = 12
 #: The family of processors that looks 4-bit codes up in tables.
 TABLES = "cpu with AVX-512"
@@ -143,7 +150,7 @@ FINDS = {
 def find(name, patch):
     """Put a defect back and search; the report of what was found."""
     defect, target, chunk = FINDS[name]
-    getattr(defects, defect)(patch)
+    DEFECTS[defect](patch)
     patch.setattr(searching, "SHRINKING", 0.0)
     for made_smaller in ("guilty", "smallest"):
         patch.setattr(searching.indices, made_smaller, lambda kernel, fails: kernel)

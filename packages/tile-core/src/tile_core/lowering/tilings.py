@@ -44,6 +44,8 @@ class TiledProduct:
         Stages of its pipelined loop; 1 without one.
     attrs
         Compile-time arguments of the op that select instructions, such as ``policy``.
+    converted
+        Elements of shared operands that threads write in each iteration, such as dequantized weights.
     """
 
     op: str
@@ -57,6 +59,7 @@ class TiledProduct:
     trips: int
     stages: int
     attrs: Attrs
+    converted: int = 0
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,8 @@ def _launch(program: Program, sizes: Mapping[str, int]) -> Workload:
     for s in grids:
         ranges.loop(s)
     rows = _pitches(body, lambda e: ranges.of(e)[1])
-    found = tuple(_product(call, around, rows) for call, around in _walk(body, _Surroundings(), ranges))
+    written = {x.buffer for s in _pipelined(body) for x in collect(s, tirx.BufferStore)}
+    found = tuple(_product(call, around, rows, written) for call, around in _walk(body, _Surroundings(), ranges))
     size = sum(_bytes(v, lambda e: ranges.of(e)[1]) for v in tensors)
     blocks, grid = max(1, prod(axes.values())), (axes.get(0, 0), axes.get(1, 0))
     staged = sum(_bytes(b, lambda e: ranges.of(e)[1]) for b in _staged(body))
@@ -115,21 +116,27 @@ def trip_count(extent: Expr, ranges: Ranges) -> int:
     return UNKNOWN_TRIPS if high > _DATA else max(1, (max(low, 0) + high + 1) // 2)
 
 
-def _product(call: OpCall, around: _Surroundings, pitches: Mapping[BufferVar, int]) -> TiledProduct:
+def _product(
+    call: OpCall, around: _Surroundings, pitches: Mapping[BufferVar, int], written: set[BufferVar]
+) -> TiledProduct:
     p = Problem.of(call)
+    converted = sum(prod(map(int, v.shape)) for v in (p.a, p.b) if v.buffer in written and v.scope == "shared")
     rows = pitches.get(p.a.buffer, 0), pitches.get(p.b.buffer, 0)
     attrs = {name: call.attrs[name] for name in _ATTRS if name in call.attrs}
     k = p.k if isinstance(p.k, int) else int(nodes.as_int(p.k))
     return TiledProduct(
         call.name, int(p.m), int(p.n), int(k), p.types, (p.turned_a, p.turned_b),
-        (p.a.scope, p.b.scope, p.c.scope), rows, max(1, round(around.trips)), around.stages, attrs,
+        (p.a.scope, p.b.scope, p.c.scope), rows, max(1, round(around.trips)), around.stages, attrs, converted,
     )  # fmt: skip
 
 
 def _staged(body: Stmt) -> set[BufferVar]:
     """Return the shared tiles that pipelined loops copy from global memory."""
-    loops = [s for s in collect(body, tirx.For) if role(s) == "pipelined"]
-    return {target.buffer for loop in loops for source, target in _copies(loop) if target.scope == "shared"}
+    return {target.buffer for loop in _pipelined(body) for source, target in _copies(loop) if target.scope == "shared"}
+
+
+def _pipelined(body: Stmt) -> list[Stmt]:
+    return [s for s in collect(body, tirx.For) if role(s) == "pipelined"]
 
 
 def _copies(body: Stmt) -> Iterator[tuple[View, View]]:

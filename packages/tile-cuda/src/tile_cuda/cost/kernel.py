@@ -48,6 +48,8 @@ _ALONE, _BUSY, _ROW = 0.17, 0.06, 2.0
 """Cycles of an exponential in a warpgroup that is alone, in a full multiprocessor, and there of a row."""
 _CONVERTED = 0.02, 0.12
 """Cycles of an accumulator that an iteration converts to its type and back: of one product, and of scores."""
+_DEQUANTIZED = 0.06, 0.04
+"""Cycles of an element of an operand that threads write: of a warpgroup beside its products, and of all warps."""
 _IDLE = 0.67
 """Part of an iteration of chained products that is lost for each idle warpgroup beside one that multiplies."""
 _SHARED_ROWS = 0.23
@@ -94,6 +96,8 @@ class TileKernel:
         Why a product is not one of warpgroups, if that was tried.
     may_split
         Whether blocks of a cluster may share the iterations of a tile.
+    dequantized
+        Elements of operands that threads write in each iteration.
     """
 
     machine: Machine
@@ -111,6 +115,7 @@ class TileKernel:
     may_persist: bool = True
     refused: str = ""
     may_split: bool = False
+    dequantized: int = 0
 
     @property
     def limit(self) -> int:
@@ -191,7 +196,7 @@ class TileKernel:
     def computed(self) -> float:
         """Cycles of an iteration's products and exponentials."""
         exponentials = self._elements * _BUSY + self.products[0].m * _ROW + self._converted
-        return self.multiplied + (exponentials if self.chained else 0.0)
+        return self.multiplied + (exponentials if self.chained else _DEQUANTIZED[1] * self.dequantized)
 
     @cached_property
     def busy(self) -> float:
@@ -210,6 +215,7 @@ class TileKernel:
             one = (one + self._elements * _ALONE / self.groups) * (1 + _IDLE * self._idle)
             slots = self.stages
         elif not self.is_persistent:
+            one += _DEQUANTIZED[0] * self.dequantized * WARPGROUP / self.threads
             one = max(one, self._issued) + _WAITS + _PER_GROUP * self.threads / WARPGROUP
         exposed = one + _LATENCY + self.loaded if self.stages == 1 else (one + _LATENCY) / slots
         return max(one, exposed) / min(self.blocks, self.most)

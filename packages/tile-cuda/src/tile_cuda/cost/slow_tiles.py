@@ -114,7 +114,8 @@ def better(workload: Workload, matrices: list[tuple[int, int, int]], ctx: Contex
         blocks = result[0] * prod(grid) if result else round(workload.blocks * first.m * width / (m * wide))
         trips = max(1, first.trips * (first.n if others else first.k) // (n if others else depth))
         types = (*first.types[:2], "float32" if first.types[2] in _SHORT else first.types[2])
-        one = replace(first, m=m, n=n, k=depth, trips=trips, stages=stages, types=types)
+        converted = first.converted * n * depth // (first.n * first.k)
+        one = replace(first, m=m, n=n, k=depth, trips=trips, stages=stages, types=types, converted=converted)
         rest = [replace(p, m=m, k=n, trips=trips) for p in others]
         made = replace(
             workload, products=(one, *rest), blocks=max(1, blocks), threads=threads, grid=grid,

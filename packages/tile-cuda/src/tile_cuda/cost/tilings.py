@@ -41,6 +41,8 @@ _TILES = {
         (64, 64, 128),
     ),
 }  # fmt: skip
+_DEQUANTIZED = ((256, 64, 128),)
+"""Tiles of many rows, for which threads convert few weights."""
 SCORES = ((64, 64, 128), (128, 64, 128), (128, 128, 256), (128, 64, 256), (64, 128, 128))
 _MORE_SCORES = ((192, 128, 384), (192, 64, 384), (128, 160, 256), (128, 176, 256), (128, 192, 256), (128, 80, 256))
 _NARROW = ((64, 128, 5), (64, 64, 8), (128, 64, 6))
@@ -68,7 +70,7 @@ class CudaTilings:
             every = product(SCORES + _MORE_SCORES, _STAGES_OF_SCORES)
             return [TileShape(m, n, p.k, threads or count, stages) for (m, n, count), stages in every]
         given = {role: fixed[role] for role in _OWN & set(fixed)}
-        for s in _shapes(_bits(p), _widest(p, ctx), threads):
+        for s in _shapes(_bits(p), _widest(p, ctx), threads, _DEQUANTIZED if p.converted else ()):
             kept = {role: getattr(s, role) for role in _OWN} | given
             one = replace(
                 workload,
@@ -117,7 +119,7 @@ def kernel_of(
     """
     machine, threads, products = machine_of(ctx.target.arch), workload.threads, list[TileProduct]()
     chained = is_chain(workload) or (len(made) == 2)
-    for number, p in enumerate(workload.products):
+    for number, p in enumerate(map(_as_executed, workload.products) if not made else workload.products):
         how = made[number] if made else _instructions(p, threads, _widest(p, ctx) if unit is None else unit)
         if isinstance(how, Reject):
             return how
@@ -133,15 +135,25 @@ def kernel_of(
     return TileKernel(
         machine, tuple(products), chained, workload.blocks, max(p.trips for p in workload.products), threads, stages,
         shared, ctx.capabilities.shared_bytes, workload.tensor_bytes, more, grid, may_persist,
-        may_split=may_split,
+        may_split=may_split, dequantized=sum(p.converted for p in workload.products),
     )  # fmt: skip
 
 
-def _shapes(bits: int, unit: str, threads: int | None) -> Iterator[TileShape]:
+def _as_executed(p: TiledProduct) -> TiledProduct:
+    """Return a product with its operands exchanged, if `tile_cuda.ops.gemm_exchanged` keeps weights in registers."""
+    if not p.converted or p.op != "gemm" or p.n % ROWS or p.m % 8 or p.m > 256 or p.transposed != (False, True):
+        return p
+    scopes = ("local.fragment", p.scopes[0], p.scopes[2])
+    return replace(p, m=p.n, n=p.m, scopes=scopes, pitches=p.pitches[::-1], types=(*p.types[1::-1], p.types[2]))
+
+
+def _shapes(
+    bits: int, unit: str, threads: int | None, more: Sequence[tuple[int, int, int]] = ()
+) -> Iterator[TileShape]:
     """Yield tile shapes, the best of equal estimates first."""
     for m, (n, depth, stages) in product(_FEW_ROWS, _NARROW):
         yield TileShape(m, n, depth * 16 // bits, threads or WARPGROUP, stages)
-    kept = dict.fromkeys((m, n, threads or count) for m, n, count in _TILES[unit])
+    kept = dict.fromkeys((m, n, threads or count) for m, n, count in (*_TILES[unit], *more))
     for (m, n, count), (depth, stages) in product(kept, _LOOPS if unit else _LOOPS_OF_WARPS):
         yield TileShape(m, n, depth * 16 // bits, count, stages)
 
