@@ -223,7 +223,7 @@ MISTAKES = {
     "V is never free": (_V, "", 0),
     "V is free when K is": (rf"({_K})(\s*){_V}", r"\1\2\1", 0),
     "every lane says so": (r"if \(\(number & 31\) == 0\)", "if (true)", 0),
-    "fewer say so": (r"(mbarrier_init_\w+\(&k_free\[0\], )8", r"\g<1>7", 0),
+    "fewer say so": (r"(mbarrier_init_\w+\(&k_free\[0\], )8", r"\g<1>4", 0),
     "every thread copies": (r"if \(beside == 0\)", "if (beside >= 0)", 0),
     "a trip is not copied": (r"k_ahead = 0; k_ahead <", "k_ahead = 0; k_ahead + 1 <", 0),
     "another slot": (r"(const int slot_ahead = )([^;]*);", r"\1(\2) ^ 1;", 0),
