@@ -224,6 +224,17 @@ class TestProfiler:
         assert kind == "torch.bfloat16"
         assert (bits == 0x3F80).all()
 
+    def test_memory_of_a_device_is_that_of_torch(self, monkeypatch) -> None:
+        """TileLang's inputs are tensors, also in scripts that do not import torch."""
+        monkeypatch.delitem(sys.modules, "torch", raising=False)
+        monkeypatch.setattr("tile_tilelang.supply.there", lambda adapter, array: SimpleNamespace(array=array))
+        monkeypatch.setattr("tile_tilelang.supply._as_torch", lambda array, moved: ("torch", moved(array).array.shape))
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+        assert inputs_of(self.kernel.kernel) == (("torch", (50,)),)
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+        (x,) = inputs_of(self.kernel.kernel)
+        assert x.array.shape == (50,)
+
     @pytest.mark.sweep(1)
     def test_times(self) -> None:
         profiler = self.kernel.get_profiler()

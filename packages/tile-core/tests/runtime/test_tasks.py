@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import warnings
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import tile_core.language as T
 from tile_core import tasks
 from tile_core.abi.adapter import RuntimeAdapter
 from tile_core.errors.launch import NoWorkingConfig
+from tile_core.runtime.kernel import there
 from tile_core.runtime.results import Measured, Measurements, ResultsWarning
 from tile_core.tuning import Trial, Tuned
 
@@ -384,3 +386,11 @@ def test_spread_is_kept(tmp_path) -> None:
     for trial, known in zip(first.trials, again.trials, strict=True):
         assert (trial.low, trial.seconds, trial.high) == (known.low, known.seconds, known.high)
         assert trial.seconds is None or trial.low <= trial.seconds <= trial.high
+
+
+def test_arrays_of_other_libraries_stay_on_their_device() -> None:
+    """An eager kernel is tuned with the arrays of its call, such as torch's on a GPU."""
+    facts = SimpleNamespace(devices=(2,), from_host=lambda array: ("moved", array.shape))
+    assert there(facts, np.zeros(3)) == ("moved", (3,))
+    tensor = SimpleNamespace(shape=(3,), __dlpack__=None)
+    assert there(facts, tensor) is tensor

@@ -10,9 +10,15 @@ from tile_core.simt.barrier_proof.translation import Translated
 TEXTS = {
     "block": "def program(x, tid, block0, data):\n  yield\n",
     "symbol": "def program(x, tid, n, data):\n  yield\n",
+    "few": "def program(x, tid, block0, data):\n  yield\n",
     "memory": "def program(x, tid, block0, data):\n  yield\n  data('lens', 0)\n",
 }
-EXTENTS = {"block": "(643 - block0) // 132", "symbol": "n // 32", "memory": "data('lens', 0) - 64 + block0"}
+EXTENTS = {
+    "block": "(643 - block0) // 132",
+    "symbol": "n // 32",
+    "few": "block0 // 4",
+    "memory": "data('lens', 0) - 64 + block0",
+}
 
 
 def kernel(name: str) -> Translated:
@@ -20,7 +26,7 @@ def kernel(name: str) -> Translated:
     return Translated(TEXTS[name], (), symbols, (), (), (), (EXTENTS[name],))
 
 
-@pytest.mark.parametrize(("name", "count"), [("block", 1), ("symbol", 7), ("memory", 7)])
+@pytest.mark.parametrize(("name", "count"), [("block", 1), ("symbol", 7), ("few", 3), ("memory", 9)])
 def test_equal_values_are_executed_once(name: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     translated, executed = kernel(name), []
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import enum
 import functools
+import importlib
+import importlib.util
 import itertools
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,8 +38,8 @@ class TensorSupplyType(enum.Enum):
 def inputs_of(kernel: Kernel, supply: TensorSupplyType = TensorSupplyType.Auto, seed: int = 0) -> tuple[Any, ...]:
     """Return random inputs for a kernel of constant shapes.
 
-    They are tensors of torch if the program has imported torch, and NumPy arrays or arrays on the kernel's device
-    otherwise.
+    They are tensors of torch if the program has imported torch, or if the kernel's device has memory of its own and
+    torch is installed; NumPy arrays or arrays on the device otherwise.
 
     Raises
     ------
@@ -122,7 +124,10 @@ def there_for(kernel: Kernel, array: Array) -> Any:
     if not hasattr(array, "__array_interface__") or hasattr(array, "detach"):
         return array
     moved = functools.partial(there, kernel.adapter)
-    return moved(array) if sys.modules.get("torch") is None else _as_torch(array, moved)
+    found = moved(array) if sys.modules.get("torch") is None else None
+    if found is not None and (found is array or importlib.util.find_spec("torch") is None):
+        return found
+    return _as_torch(array, moved)
 
 
 def of_script(result: Any, given: Iterable[Any]) -> Any:
@@ -150,7 +155,7 @@ def get_tensor_supply(supply_type: TensorSupplyType = TensorSupplyType.Integer) 
 
 
 def _as_torch(array: Array, moved: Callable[[Array], Any]) -> Any:
-    torch, kind = sys.modules["torch"], dtype(array.dtype)
+    torch, kind = importlib.import_module("torch"), dtype(array.dtype)
     if kind.storage == kind:
         return torch.from_dlpack(moved(array))
     bits = array.view("int16" if kind.bits == 16 else "uint8")  # torch takes only those from NumPy

@@ -324,8 +324,11 @@ class Kernel(LoadedKernel):
 
 
 def there(adapter: AdapterFacts, value: Array) -> Array:
-    """Return an argument in memory that kernels can access; unchanged if it cannot be copied."""
+    """Return an argument in memory that kernels can access; unchanged if it cannot be copied.
+
+    Arrays of other libraries than NumPy are where their library has placed them.
+    """
     move = getattr(adapter, "from_host", None)
-    if move is None or HOST_DEVICE in adapter.devices:
+    if move is None or HOST_DEVICE in adapter.devices or not hasattr(value, "__array_interface__"):
         return value
     return move(value)

@@ -111,7 +111,9 @@ def _values(
     bases = [tuple(e[0] for e in ends), tuple(e[-1] for e in ends)]
     ranks = [at[::-1] for at in product(*(range(n) for n in cluster[::-1]))]
     for number in _numbers(kernel):
-        for base in dict.fromkeys(bases):
+        # A block whose loops have few iterations, if they depend on its number.
+        near = tuple(min(number // cluster[n] * cluster[n], ends[n][-1]) if n in axes else 0 for n in range(3))
+        for base in dict.fromkeys((*bases, near)):
             given = dict.fromkeys(kernel.symbols, number)
             if base != bases[0] and not _ends_early(kernel, given | {f"block{n}": base[n] for n in range(3)}):
                 continue
