@@ -58,6 +58,8 @@ _SPILLED, _IN_MEMORY = (0.15, 0.43), ((1.5,), (10.0, 3.0))
 """Cycles of a register beyond those of a thread, and of accumulators in memory: of one product, and of chained ones."""
 _MEET, _SENDER, _SENT = 2000.0, 800.0, 20.0
 """Cycles of two barriers of a cluster, and of each block that sends its accumulators; elements that it sends in one."""
+_SHARED_TRIPS = 16
+"""Iterations of each block of a cluster, at least: shorter loops were not measured."""
 _NEIGHBOURS = 1.3
 """Time of iterations where blocks of a cluster share an access to L2, relative to blocks that are spread out."""
 _HELD = {2: 132, 4: 120, 8: 96}
@@ -259,7 +261,7 @@ class TileKernel:
         for n in SPLIT_BLOCKS if self.may_split else ():
             held = min(processors, processors * _HELD[n] // 132 * self.blocks)
             small = (n - 1) * last.m * last.n * 4 <= self.shared_bytes
-            fits += [n] if small and n <= self.trips and self.tiles * n <= held else []
+            fits += [n] if small and _SHARED_TRIPS * n <= self.trips and self.tiles * n <= held else []
         return min(fits, key=self._time)
 
     @property
