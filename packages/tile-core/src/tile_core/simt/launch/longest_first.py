@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from math import prod
 
 from tile_core.analysis.analyzer import Analyzer
+from tile_core.analysis.ranges import whole
 from tile_core.compat.tvm import ir, tirx
 from tile_core.compat.types import Expr, Stmt, Var
 from tile_core.ir import attributes, calls, nodes
@@ -144,6 +145,6 @@ def _total(trips: Sequence[Expr], at: Mapping[Var, int]) -> int | None:
 def _sample(value: Expr, at: Mapping[Var, int]) -> int | None:
     """Return an expression for values of its variables; sizes have the typical one."""
     free = {v: at.get(v, _TYPICAL) for v in collect(nodes.int_const(0) + value, tirx.Var)}
-    given = {v: nodes.int_const(n, nodes.dtype_of(v)) for v, n in free.items()}
+    given = {v: nodes.int_const(min(n, whole(nodes.dtype_of(v))[1]), nodes.dtype_of(v)) for v, n in free.items()}
     found = nodes.as_int(Analyzer().simplify(substitute(nodes.int_const(0) + value, given)))
     return found if isinstance(found, int) else None
