@@ -20,7 +20,7 @@ from tile_core.testing.search import Chunk, WrongProgram, search
 
 
 def _module(name: str) -> Any:
-    """Return a module of this folder, which is no package."""
+    """Return a module of this folder, which is not a package."""
     spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
     found = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(found)
