@@ -107,6 +107,48 @@ def attention():
     return main
 
 
+def converted(how):
+    """A product of a shared tile that threads write in a nest: all of it anew, or with values that it has already."""
+
+    @T.prim_func
+    def main(A: T.Tensor((64, 256), "float16"), B: T.Tensor((64, 256), "float16"), C: T.Tensor((64, 64), "float32")):
+        with T.Kernel(1, threads=128):
+            a, b = T.alloc_shared((64, 64), "float16"), T.alloc_shared((64, 64), "float16")
+            t, c = T.alloc_shared((64, 64), "float32"), T.alloc_fragment((64, 64), "float32")
+            h = T.alloc_shared((64, 64), "float16")
+            T.clear(t)
+            for i, j in T.Parallel(64, 64):
+                c[i, j] = 0
+            for k in T.Pipelined(4, num_stages=2):
+                T.copy(A[0, k * 64], a)
+                T.copy(B[0, k * 64], b)
+                if how == "all":
+                    for j, i in T.Parallel(64, 64):
+                        t[i, j] = a[i, j]
+                elif how == "half":
+                    for i, j in T.Parallel(32, 64):
+                        t[i, j] = a[i, j]
+                elif how == "diagonal":
+                    for i, j in T.Parallel(64, 64):
+                        t[i, (i + j) % 64] = a[i, j]
+                elif how == "some":
+                    for i, j in T.Parallel(64, 64):
+                        if a[i, j] > 0:
+                            t[i, j] = a[i, j]
+                elif how == "sum":
+                    for i, j in T.Parallel(64, 64):
+                        t[i, j] = t[i, j] + a[i, j]
+                else:
+                    for i, j in T.Parallel(64, 64):
+                        h[i, j] = t[i, j]
+                        t[i, j] = a[i, j]
+                T.copy(t, h)
+                T.gemm(h, b, c, transpose_B=True)
+            T.copy(c, C)
+
+    return main
+
+
 def note(kernel):
     """Return what ``explain`` prints, without its line breaks."""
     return " ".join(str(kernel.explain()).split())
@@ -165,6 +207,21 @@ def test_operands_that_an_iteration_converts_and_two_accumulators(blocks):
     kernel(a, *packed, scales, c)
     x, y = (a.astype("float64") @ (w * np.repeat(scales.astype("float64"), group, 1)).T for w in codes)
     np.testing.assert_allclose(c, x * y, rtol=1e-6)
+
+
+def test_a_tile_that_each_iteration_writes_anew():
+    kernel = compiled(converted("all"), 4)
+    assert SPLIT in note(kernel)
+    rng = np.random.default_rng()
+    a, b = (rng.integers(-8, 9, (64, 256)).astype("float16") for _ in range(2))
+    c = np.full((64, 64), np.nan, "float32")
+    kernel(a, b, c)
+    np.testing.assert_array_equal(c, a.astype("int64") @ b.astype("int64").T)
+
+
+@pytest.mark.parametrize("how", ["half", "diagonal", "some", "sum", "load before"])
+def test_a_tile_with_values_of_an_earlier_iteration(how):
+    assert "t has values of an earlier iteration" in note(compiled(converted(how), 4))
 
 
 def test_the_choice_is_that_of_the_estimate():

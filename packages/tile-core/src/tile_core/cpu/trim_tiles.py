@@ -220,7 +220,7 @@ def rows_of(call: OpCall, tiles: Collection[BufferVar]) -> _RowsOfOp | None:
     """Return operands whose rows belong together; ``None`` if other rows matter."""
     views = [a for a in call.args if isinstance(a, View)]
     forced = attributes.VARIANT in call.attrs
-    if forced or call.name not in _KNOWN or any(v.buffer in tiles and not _is_whole(v) for v in views):
+    if forced or call.name not in _KNOWN or any(v.buffer in tiles and not v.is_whole for v in views):
         return None
     return _KNOWN[call.name](call, tiles)
 
@@ -312,10 +312,6 @@ def _shortened(tile: BufferVar, rows: int) -> BufferVar:
         shape, nodes.element_type(tile), tile.name, scope=nodes.scope_of(tile), layout=None,
         data_alignment=tile.ty.data_alignment,
     )  # fmt: skip
-
-
-def _is_whole(view: View) -> bool:
-    return all(m == 0 for m in view.mins) and list(view.extents) == nodes.shape_of(view.buffer)
 
 
 def _comparisons(condition: Expr) -> Iterator[tuple[Expr, Expr, bool]]:

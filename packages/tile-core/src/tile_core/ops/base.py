@@ -68,6 +68,11 @@ class View:
         return str(self.buffer.name)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether it is a whole buffer."""
+        return list(self.extents) == nodes.shape_of(self.buffer) and all(nodes.as_int(m) == 0 for m in self.mins)
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Extents that are not 1, or ``(1,)`` when all are: the shape that ops compare."""
         kept = tuple(e for e in self.extents if e != 1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tile_core.analysis.uniformity import uses_threads
 from tile_core.compat.tvm import tirx
@@ -18,17 +18,18 @@ from tile_core.compat.types import BufferVar, Stmt
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.attributes import CLUSTER
-from tile_core.ir.visit import StmtRewriter, collect, loads_of, replace_for, role, substitute
+from tile_core.ir.visit import StmtRewriter, collect, replace_for, role, substitute
 from tile_core.lowering.variant import Reject
 from tile_core.ops import add_blocks
 from tile_core.ops.base import OpCall, View, is_op
-from tile_core.ops.effects import PER_THREAD_OPS, effects
+from tile_core.ops.effects import PER_THREAD_OPS
 from tile_core.passes.lower_ops import requires_order
 from tile_core.records import dataclass
 from tile_core.simt.pipelining.async_products import accumulator_of, products_of
 from tile_core.simt.pipelining.dependences import Analysis, top_level, uses
-from tile_core.simt.pipelining.grids import GridLoops, grid_of
-from tile_core.simt.pipelining.loop_note import LoopNote
+from tile_core.simt.pipelining.grids import GridLoops, grid_of, outer_grid
+from tile_core.simt.pipelining.loop_note import LoopNote, with_notes
+from tile_core.simt.whole_tiles import filled_with_zeros, overwrites
 
 if TYPE_CHECKING:
     from tile_core.context import Context
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from tile_core.simt.kernel_plan import KernelPlan
 
 Choose = Callable[["Program", "int | None", int], "int | Reject"]
-"""How many blocks share a loop of a program, or the reason if each executes all of it.
+"""How many blocks, 2 or more, share a loop of a program, or the reason if each executes all of it.
 
 Given the trip count, if it is a constant, and the bytes of accumulators.
 """
@@ -53,17 +54,13 @@ def split_over_cluster(plan: KernelPlan, ctx: Context, choose: Choose | None) ->
     loops = [s for s in collect(plan.body, tirx.For) if role(s) == "pipelined"]
     if choose is None or ctx.capabilities.max_cluster < 2 or len(loops) != 1 or not products_of(loops[0].body):
         return plan
-    site = _site(plan, ctx)
-    count = site if isinstance(site, (Reject, str)) else choose(plan.program, site.trips, site.bytes)
-    reason = count if isinstance(count, str) else getattr(count, "reason", "")
-    name = str(loops[0].loop_var.name)
-    if reason or isinstance(site, (Reject, str)) or not isinstance(count, int) or count < 2:
-        note = LoopNote(name, f"no split-K in a cluster: {reason}") if reason else None
-        return plan if note is None else plan.replace(split=note)
-    note = LoopNote(name, f"split-K: {count} blocks of a cluster share its iterations")
-    attrs = {**plan.program.attrs, CLUSTER: (count, 1, 1)}
-    program = replace(plan.program, attrs=attrs)
-    return plan.replace(body=_Split(site, count).stmt(plan.body), program=program, written=plan.program, split=note)
+    chosen = _chosen(plan, ctx, choose)
+    if isinstance(chosen, Reject):
+        return _noted(plan, loops[0], f"no split-K in a cluster: {chosen.reason}")
+    site, count = chosen
+    plan = _noted(plan, loops[0], f"split-K: {count} blocks of a cluster share its iterations")
+    program = replace(plan.program, attrs={**plan.program.attrs, CLUSTER: (count, 1, 1)})
+    return plan.replace(body=_Split(site, count).stmt(plan.body), program=program, written=plan.program)
 
 
 @dataclass(frozen=True)
@@ -81,14 +78,26 @@ class _Site:
         return sum(prod(map(int, v.extents)) * DTYPES[v.dtype].bits // 8 for v in self.accumulators)
 
 
+def _noted(plan: KernelPlan, loop: Stmt, text: str) -> KernelPlan:
+    note = LoopNote(str(loop.loop_var.name), text)
+    return plan.replace(loop_notes=with_notes(plan.loop_notes, [(loop, note)]))
+
+
+def _chosen(plan: KernelPlan, ctx: Context, choose: Choose) -> tuple[_Site, int] | Reject:
+    """Return a program's loop and how many blocks share it, or why they do not."""
+    site = _site(plan, ctx)
+    if isinstance(site, str):
+        return Reject(site)
+    count = choose(plan.program, site.trips, site.bytes)
+    return count if isinstance(count, Reject) else (site, count)
+
+
 def _site(plan: KernelPlan, ctx: Context) -> _Site | str:
     """Return the loop of a program, or why its iterations are not shared."""
     if not plan.is_unordered or uses_threads(plan.body):
         return "the program orders its blocks, has clusters, or names its threads"
-    loops = [s for s in collect(plan.body, tirx.For) if role(s) == "grid"]
-    inner = [x for s in loops for x in collect(s.body, tirx.For)]
-    outer = [s for s in loops if not any(s.same_as(x) for x in inner)]
-    grid = grid_of(outer[0], fixed=False) if len(outer) == 1 else "it has several grids"
+    outer = outer_grid(plan.body)
+    grid = "it has several grids" if outer is None else grid_of(outer, fixed=False)
     if isinstance(grid, str):
         return grid
     if grid.loop is None or nodes.as_int(grid.loops[0].min) != 0 or 0 not in grid.axes:
@@ -115,8 +124,8 @@ def _accumulators(grid: GridLoops, ctx: Context) -> list[View] | str:
             continue  # another statement adds its result
         if nodes.as_int(call.args[at + 1]) not in (0, False) or not any(s.same_as(x) for x in top):
             return f"an iteration may begin {view.name} anew"
-        if not _is_whole(view) or view.scope != "local.fragment" or DTYPES[view.dtype].bits != 32:
-            return f"{view.name} is no whole accumulator of 32 bits"
+        if not view.is_whole or view.scope != "local.fragment" or DTYPES[view.dtype].bits != 32:
+            return f"{view.name} is not a whole accumulator of 32 bits"
         found.append(view)
     return found or "no product of the loop adds to an accumulator"
 
@@ -133,16 +142,18 @@ def _carried(grid: GridLoops, accumulators: Sequence[BufferVar]) -> str:
             return "each block would execute what the program writes before the loop"
     for b in accumulators:
         own = [s for s in before if uses(s, b)]
-        if len(own) != 1 or not _is_zero_fill(own[0], b):
+        filled = filled_with_zeros(own[0]) if len(own) == 1 else None
+        if filled is None or not filled.same_as(b):
             return f"{b.name} is not zero before the loop"
         if any(uses(s, b) and b not in _added(s) for s in inside):
             return f"an iteration uses {b.name} in other ways than to add to it"
     local = {a.buffer for a in collect(loop.body, tirx.AllocBuffer)}
-    for b in analysis.written(loop.body) - set(accumulators) - local:
+    written = analysis.written(loop.body) - set(accumulators) - local
+    for b in sorted(written, key=lambda b: str(b.name)):
         if nodes.scope_of(b) == "global":
             return f"the loop writes {b.name}"
         first = next((s for s in inside if uses(s, b)), None)
-        if first is None or not _overwrites(first, b) or any(uses(s, b) for s in after):
+        if first is None or not overwrites(first, b) or any(uses(s, b) for s in after):
             return f"{b.name} has values of an earlier iteration"
     return ""
 
@@ -161,42 +172,6 @@ def _added(s: Stmt) -> list[BufferVar]:
     at = accumulator_of(call)
     others = [a.buffer for i, a in enumerate(call.args) if isinstance(a, View) and i != at]
     return [b for b in (call.args[at].buffer,) if not any(b.same_as(x) for x in others)]
-
-
-def _is_whole(view: View) -> bool:
-    shape = [nodes.as_int(n) for n in nodes.shape_of(view.buffer)]
-    return list(view.extents) == shape and all(nodes.as_int(m) == 0 for m in view.mins)
-
-
-def _is_zero_fill(s: Stmt, buffer: BufferVar) -> bool:
-    """Whether a statement fills a whole tile with zeros."""
-    if not is_op(s) or not nodes.is_tile_call(s.value, "fill"):
-        return False
-    view, value = OpCall.decode(s).args[:2]
-    known = nodes.as_int(value.value if isinstance(value, tirx.FloatImm) else value)
-    return view.buffer.same_as(buffer) and _is_whole(view) and known == 0
-
-
-def _overwrites(s: Stmt, buffer: BufferVar) -> bool:
-    """Whether a statement writes all elements of a tile and reads none."""
-    if is_op(s):
-        reads, writes = effects(s)
-        mine = [v for v in writes if v.buffer.same_as(buffer)]
-        return len(mine) == 1 and _is_whole(mine[0]) and not any(v.buffer.same_as(buffer) for v in reads)
-    variables: list[Any] = []
-    extents: list[int] = []
-    while type(s) is tirx.For and role(s) == "parallel" and nodes.as_int(s.min) == 0:
-        variables.append(s.loop_var)
-        extents.append(nodes.as_int(s.extent))
-        s = s.body
-    every, shape = top_level(s), [nodes.as_int(n) for n in nodes.shape_of(buffer)]
-    if any(load.source.same_as(buffer) for x in every for load in loads_of(x)):
-        return False
-    for store in (x for x in every if isinstance(x, tirx.BufferStore) and x.buffer.same_as(buffer)):
-        at = [next((n for n, v in enumerate(variables) if v.same_as(i)), None) for i in store.indices]
-        if None not in at and len(set(at)) == len(at) and [extents[n] for n in at if n is not None] == shape:
-            return True
-    return False
 
 
 class _Split(StmtRewriter):

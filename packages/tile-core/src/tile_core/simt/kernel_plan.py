@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from tile_core.simt.memory.alignment import Aligned
     from tile_core.simt.memory.arena import Arena
     from tile_core.simt.memory.private_arrays import PrivateArrays
-    from tile_core.simt.pipelining.loop_note import LoopNote
+    from tile_core.simt.pipelining.loop_note import LoopNotes
     from tile_core.simt.pipelining.report import PipelineReport
     from tile_core.simt.placement.layout_inference import Inferred
-    from tile_core.simt.placement.staged_tiles import StagingNotes
     from tile_core.simt.placement.variant_selection import Selected
     from tile_core.simt.variant import Block
 
@@ -39,10 +38,8 @@ class KernelPlan(Plan):
         The threads of a block.
     order
         The order of blocks that the program or a backend chose, see `tile_core.simt.launch.grid.launch`; or empty.
-    split
-        Whether the blocks of a cluster share the iterations of a product's loop, and why; ``None`` without one.
-    staged
-        Notes on tiles that are staged in shared memory, by the name and line of their loop.
+    loop_notes
+        Decisions about loops before they are pipelined: blocks that share iterations, tiles in shared memory.
     pipeline
         The outcome of pipelining, by loop.
     unplaced
@@ -76,8 +73,7 @@ class KernelPlan(Plan):
     aligned: Aligned = field(init=False)
     block: Block = field(init=False)
     order: Order = field(init=False)
-    split: LoopNote | None = field(init=False, default=None)
-    staged: StagingNotes = field(init=False, default_factory=dict)
+    loop_notes: LoopNotes = field(init=False)
     pipeline: PipelineReport = field(init=False)
     unplaced: Stmt = field(init=False)
     placement: Inferred = field(init=False)

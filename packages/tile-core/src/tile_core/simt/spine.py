@@ -55,13 +55,13 @@ from tile_core.simt.memory.shared_layouts import apply_shared_layouts
 from tile_core.simt.memory.speculation import Known
 from tile_core.simt.memory.vectorize import vectorize
 from tile_core.simt.ops.reducer import may_be_partial
+from tile_core.simt.pipelining.loop_note import with_notes
 from tile_core.simt.pipelining.multicast import ChosenCluster, Clustering, Shared
 from tile_core.simt.pipelining.operands import Operand, read_operands_directly
 from tile_core.simt.pipelining.persistent import PersistentGrid, PersistentHooks
 from tile_core.simt.pipelining.ping_pong import require_no_shared_barrier
 from tile_core.simt.pipelining.plan import IMMEDIATE, CanCopy
 from tile_core.simt.pipelining.register_buffering import double_buffer_registers
-from tile_core.simt.pipelining.report import PipelineReport
 from tile_core.simt.pipelining.software_pipeline import plan_pipeline
 from tile_core.simt.placement.converted_operands import convert_operands
 from tile_core.simt.placement.layout_inference import Inferred, infer
@@ -71,7 +71,6 @@ from tile_core.simt.placement.requested_layouts import not_kept, requested_fragm
 from tile_core.simt.placement.rescope import rescope
 from tile_core.simt.placement.staged_tiles import (
     StagedTile,
-    StagingNotes,
     kept_names,
     not_staged,
     notes_of,
@@ -176,7 +175,7 @@ def _threads(hooks: SimtHooks) -> Callable[[KernelPlan, Context], KernelPlan]:
         plan, block = resolve_levels(_promised(plan), ctx), block_of(plan.body, nodes.fresh("tid"))
         plan = plan.replace(
             body=wrap_unproven(lower_break(plan.body), plan.params), defined=(block.thread,), block=block,
-            order=plan.program.attrs.get(RASTERIZATION) or {},
+            order=plan.program.attrs.get(RASTERIZATION) or {}, loop_notes={},
         )  # fmt: skip
         require_clusters(plan.program, ctx)
         plan = split_over_cluster(plan, ctx, hooks.split and functools.partial(hooks.split, ctx=ctx))
@@ -192,7 +191,8 @@ def _tiles(plan: KernelPlan, ctx: Context, hooks: SimtHooks) -> KernelPlan:
     refused, reasons, kept = dict[int, StagedTile](), dict[int, str](), kept_names(plan.program)
     while True:
         body, staged = stage_tiles(plan.body, kept, refused) if ctx.capabilities.async_copies else (plan.body, [])
-        new = _converted(plan.replace(body=body, staged=notes_of(staged, refused, reasons)), ctx)
+        notes = with_notes(plan.loop_notes, notes_of(staged, refused, reasons))
+        new = _converted(plan.replace(body=body, loop_notes=notes), ctx)
         can_copy, most = _can_copy(new, ctx, hooks), ctx.capabilities.shared_bytes
         found = not_staged(new.body, new.params, staged, can_copy, most)
         if not found:
@@ -240,7 +240,7 @@ def _pipeline(hooks: SimtHooks) -> Callable[[KernelPlan, Context], KernelPlan]:
             lambda call, count: hooks.is_async(call, ctx, count), lambda candidates: hooks.can_overlap(candidates, ctx),
             persistent_hooks, _clustering(plan, ctx, hooks),
         )  # fmt: skip
-        plan = plan.replace(body=body, pipeline=_noted(report.with_note(plan.split), plan.staged))
+        plan = plan.replace(body=body, pipeline=report.with_notes(plan.loop_notes))
         if prod(report.cluster) > 1:
             attrs = {**plan.program.attrs, CLUSTER: report.cluster}
             # Blocks of a cluster are neighbours in the grid.
@@ -265,12 +265,6 @@ def _can_copy(plan: KernelPlan, ctx: Context, hooks: SimtHooks) -> CanCopy:
         return (hooks.can_gather if call.name == "gather" else hooks.can_copy)(given, ctx, plan.aligned)
 
     return can_copy
-
-
-def _noted(report: PipelineReport, staged: StagingNotes) -> PipelineReport:
-    """Add the notes on staged tiles to the reports of their loops."""
-    loops = (replace(x, notes=(*staged.get((x.name, x.where), ()), *x.notes)) for x in report.loops)
-    return replace(report, loops=tuple(loops)) if staged else report
 
 
 def _fragments(body: Stmt) -> list[Any]:

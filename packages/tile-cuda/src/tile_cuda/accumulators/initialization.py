@@ -23,6 +23,7 @@ from tile_core.records import dataclass
 from tile_core.simt.pipelining.async_products import WAIT_USES, accumulator_of
 from tile_core.simt.pipelining.dependences import uses
 from tile_core.simt.role_threads import is_shared
+from tile_core.simt.whole_tiles import filled_with_zeros
 from tile_cuda.attributes import PROMOTE
 from tile_cuda.target import WGMMA
 
@@ -129,29 +130,6 @@ def with_start(s: Stmt, when: Any) -> Stmt:
     args = list(s.value.args)
     args[accumulator_of(OpCall.decode(s)) + 1] = when
     return tirx.Evaluate(type(s.value)(s.value.op, args, attrs=s.value.attrs, ret_ty=s.value.ty), s.span)
-
-
-def is_zero(value: Any) -> bool:
-    """Whether a value that a tile is filled with is zero, and not -0."""
-    return bool(isinstance(value, (tirx.IntImm, tirx.FloatImm)) and value.value == 0 and str(value.value) != "-0.0")
-
-
-def filled_with_zeros(s: Stmt) -> BufferVar | None:
-    """Return the fragment that a statement fills with zeros, or ``None``."""
-    extents: list[Any] = []
-    variables: list[Any] = []
-    while type(s) is tirx.For and role(s) == "parallel" and nodes.as_int(s.min) == 0:
-        extents, variables, s = [*extents, nodes.as_int(s.extent)], [*variables, s.loop_var], s.body
-    if type(s) is tirx.BufferStore:
-        each = len(s.indices) == len(variables) and all(i.same_as(v) for i, v in zip(s.indices, variables, strict=True))
-        buffer, value = s.buffer, s.value if each else None
-    elif is_op(s) and nodes.is_tile_call(s.value, "fill"):
-        view, value = OpCall.decode(s).args[:2]
-        buffer, extents = view.buffer, [*view.extents]
-    else:
-        return None
-    whole = nodes.scope_of(buffer) == "local.fragment" and extents == [*nodes.shape_of(buffer)]
-    return buffer if whole and is_zero(value) else None
 
 
 def _starts(s: Stmt, buffer: BufferVar) -> bool:

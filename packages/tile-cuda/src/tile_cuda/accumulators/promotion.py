@@ -18,7 +18,7 @@ from tile_core.numerics.regions import level_of_call
 from tile_core.ops.base import OpCall, is_op, with_attributes
 from tile_core.ops.effects import effects
 from tile_core.simt.pipelining.async_products import accumulator_of, products_of
-from tile_cuda.accumulators.initialization import filled_with_zeros
+from tile_core.simt.whole_tiles import filled_with_zeros
 from tile_cuda.attributes import PROMOTE
 from tile_cuda.target import WGMMA
 

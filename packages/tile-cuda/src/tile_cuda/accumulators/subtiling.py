@@ -25,7 +25,8 @@ from tile_core.simt.pipelining.async_products import accumulator_of
 from tile_core.simt.pipelining.dependences import uses
 from tile_core.simt.role_threads import block_in
 from tile_core.simt.variant import SimtCall
-from tile_cuda.accumulators.initialization import FOLDED, First, filled_with_zeros, first_product, with_start
+from tile_core.simt.whole_tiles import filled_with_zeros
+from tile_cuda.accumulators.initialization import FOLDED, First, first_product, with_start
 from tile_cuda.attributes import WHOLE
 from tile_cuda.epilogue.subtiles import NotDivisible, divided, fragments_of, may_move, reads_of, writes_of
 from tile_cuda.grid.persistent import may_persist

@@ -9,14 +9,12 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-from tile_core.compat.tvm import tirx
 from tile_core.dtypes import DTYPES
 from tile_core.ir import nodes
 from tile_core.ir.program import cluster_of
-from tile_core.ir.visit import collect, role
 from tile_core.lowering.variant import Reject
 from tile_core.simt.kernel_plan import KernelPlan
-from tile_core.simt.pipelining.grids import grid_of
+from tile_core.simt.pipelining.grids import grid_of, outer_grid
 from tile_core.simt.pipelining.persistent import PersistentGrid, Shape
 from tile_core.simt.variant import Block, SimtCall
 from tile_cuda.attributes import CTA_GROUP, PROMOTE
@@ -193,13 +191,10 @@ def _with_mma_warp(shape: Shape, tiles: int, size: int, ctx: Context) -> Persist
 
 def may_persist(plan: KernelPlan, ctx: Context) -> bool:
     """Whether the blocks of a program are likely to be persistent."""
-    loops = [s for s in collect(plan.body, tirx.For) if role(s) == "grid"]
-    inner = [x for s in loops for x in collect(s.body, tirx.For)]
-    outer = [s for s in loops if not any(s.same_as(x) for x in inner)]
-    auto = ctx.options.persistent == "auto"
+    outer, auto = outer_grid(plan.body), ctx.options.persistent == "auto"
     fixed = auto or bool(ctx.capabilities.fact(TCGEN05))
-    grid = grid_of(outer[0], fixed=fixed) if len(outer) == 1 else None
-    if grid is None or isinstance(grid, str) or cluster_of(plan.program.attrs) != (1, 1, 1):
+    grid = "" if outer is None else grid_of(outer, fixed=fixed)
+    if isinstance(grid, str) or cluster_of(plan.program.attrs) != (1, 1, 1):
         return False
     trips = nodes.as_int(grid.loops[0].extent)
     if _reason(plan.block.count, trips if isinstance(trips, int) else _LEAST_TRIPS, ctx):

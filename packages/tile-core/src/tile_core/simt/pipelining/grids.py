@@ -100,6 +100,14 @@ def grid_of(s: Stmt, fixed: bool = True) -> GridLoops | str:
     return GridLoops(axes, body, loops)
 
 
+def outer_grid(body: Stmt) -> Stmt | None:
+    """Return the outermost loop over blocks; ``None`` if a program has several or none."""
+    loops = [s for s in collect(body, tirx.For) if role(s) == "grid"]
+    inner = [x for s in loops for x in collect(s.body, tirx.For)]
+    outer = [s for s in loops if not any(s.same_as(x) for x in inner)]
+    return outer[0] if len(outer) == 1 else None
+
+
 def slice_of(grid: GridLoops, loops: Sequence[tuple[Stmt, Sequence[Candidate], Sequence[int]]]) -> RoleSlice:
     """Return the statements that a producer repeats.
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
+from tile_core.compat.types import Stmt
+from tile_core.errors.base import Where
+from tile_core.ir import nodes
 from tile_core.records import dataclass
 
 
@@ -22,3 +27,16 @@ class LoopNote:
     subject: str
     text: str
     no_pairs: bool = False
+
+
+LoopNotes = Mapping[tuple[str, "Where | None"], tuple[LoopNote, ...]]
+"""Notes by the name and line of their loops."""
+
+
+def with_notes(notes: LoopNotes, added: Iterable[tuple[Stmt, LoopNote]]) -> LoopNotes:
+    """Return notes with more of them, each with its loop."""
+    found = dict(notes)
+    for loop, note in added:
+        key = str(loop.loop_var.name), nodes.where_of(loop)
+        found[key] = (*found.get(key, ()), note)
+    return found

@@ -95,7 +95,7 @@ class _DirectReads(StmtRewriter):
         if any(v.name in self.kept for v in (src, dst)) or not self.analysis.only_in(dst.buffer, [loop]):
             return False
         long = [e for e in src.extents if e != 1]
-        if not _is_whole(dst) or len(dst.extents) != 2 or list(src.extents[-2:]) != list(dst.extents) or len(long) > 2:
+        if not dst.is_whole or len(dst.extents) != 2 or list(src.extents[-2:]) != list(dst.extents) or len(long) > 2:
             return False
         users = [s for i, s in enumerate(body) if i != candidate.position and uses(s, dst.buffer)]
         return bool(users) and all(self.is_product(s, candidate, loop) for s in users)
@@ -111,7 +111,7 @@ class _DirectReads(StmtRewriter):
             return False
         found = [i for i, a in enumerate(call.args) if isinstance(a, View) and a.buffer.same_as(tile.buffer)]
         return all(
-            i < _PRODUCTS[call.name] and _is_whole(call.args[i]) and self.reads(Operand(call, i, source, loop))
+            i < _PRODUCTS[call.name] and call.args[i].is_whole and self.reads(Operand(call, i, source, loop))
             for i in found
         )
 
@@ -122,11 +122,6 @@ class _WithoutAllocations(StmtRewriter):
 
     def visit_AllocBuffer(self, s: Stmt) -> Stmt:
         return nodes.seq([]) if s.buffer in self.dropped else s
-
-
-def _is_whole(view: View) -> bool:
-    """Whether a view is a whole buffer."""
-    return list(view.extents) == list(nodes.shape_of(view.buffer)) and all(nodes.as_int(m) == 0 for m in view.mins)
 
 
 def _reading(s: Any, copy: Candidate) -> Any:

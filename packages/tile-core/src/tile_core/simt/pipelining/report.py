@@ -9,7 +9,7 @@ from typing import Any
 from tile_core.errors.base import Where
 from tile_core.layout.base import LayoutMap
 from tile_core.records import dataclass
-from tile_core.simt.pipelining.loop_note import LoopNote
+from tile_core.simt.pipelining.loop_note import LoopNote, LoopNotes
 from tile_core.simt.pipelining.persistent import PersistentGrid
 from tile_core.simt.pipelining.schedule import Schedule
 
@@ -91,12 +91,10 @@ class PipelineReport:
     persistent: PersistentGrid | None = None
     cluster: tuple[int, int, int] = (1, 1, 1)
 
-    def with_note(self, note: LoopNote | None) -> PipelineReport:
-        """Return a copy with a note more on the loop that it names."""
-        if note is None:
-            return self
-        loops = (replace(x, notes=(note, *x.notes)) if x.name == note.subject else x for x in self.loops)
-        return replace(self, loops=tuple(loops))
+    def with_notes(self, notes: LoopNotes) -> PipelineReport:
+        """Return a copy whose loops have these notes first."""
+        loops = (replace(x, notes=(*notes.get((x.name, x.where), ()), *x.notes)) for x in self.loops)
+        return replace(self, loops=tuple(loops)) if notes else self
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.loops))

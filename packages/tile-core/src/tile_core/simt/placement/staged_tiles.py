@@ -22,7 +22,6 @@ from tile_core.analysis.affine import linear_form
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.dtypes import DTYPES
-from tile_core.errors.base import Where
 from tile_core.ir import nodes
 from tile_core.ir.attributes import HINTS, SAFE_VALUES
 from tile_core.ir.fresh_names import FreshNames
@@ -39,10 +38,7 @@ from tile_core.simt.pipelining.plan import CanCopy, choose, not_pipelined
 from tile_core.simt.pipelining.stage_limit import pipelined_bytes
 from tile_core.simt.placement.tile_uses import PARALLEL, nest_of
 
-__all__ = ["StagedTile", "StagingNotes", "kept_names", "not_staged", "notes_of", "stage_tiles"]
-
-#: Notes by the name and line of a loop.
-StagingNotes = Mapping[tuple[str, "Where | None"], Sequence[LoopNote]]
+__all__ = ["StagedTile", "kept_names", "not_staged", "notes_of", "stage_tiles"]
 
 #: Bits of a tensor for each element of the operand, at least.
 _LEAST_BITS = 4
@@ -126,15 +122,11 @@ def not_staged(
 
 def notes_of(
     staged: Iterable[StagedTile], refused: Mapping[int, StagedTile], reasons: Mapping[int, str]
-) -> StagingNotes:
-    """Return notes on staged tiles, and on others with the reasons why they are not."""
+) -> list[tuple[Stmt, LoopNote]]:
+    """Return notes on tiles that are staged or refused, each with its loop."""
     texts = {x.number: (x, f"staged in shared memory as {x.tile.name}, which threads convert") for x in staged}
     texts |= {n: (x, f"threads read it where they convert it: {reasons[n]}") for n, x in refused.items()}
-    found = dict[tuple[str, Where | None], list[LoopNote]]()
-    for _, (x, text) in sorted(texts.items()):
-        key = str(x.loop.loop_var.name), nodes.where_of(x.loop)
-        found.setdefault(key, []).append(LoopNote(str(x.tensor.name), text))
-    return found
+    return [(x.loop, LoopNote(str(x.tensor.name), text)) for _, (x, text) in sorted(texts.items())]
 
 
 @dataclass(frozen=True)
