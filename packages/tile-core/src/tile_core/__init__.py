@@ -29,11 +29,14 @@ _LAZY = {
     "layout": "tile_core.layout:",
     "load": "tile_core.runtime.export:load",
     "numerics": "tile_core.numerics:",
+    "pack_weights": "tile_core.weights:pack_weights",
     "pointers": "tile_core.runtime.pointers:pointers",
     "sparse": "tile_core.sparse:",
     "targets": "tile_core.plugins.manager:targets",
     "tilings": "tile_core.tiling.api:tilings",
+    "unpack_weights": "tile_core.weights:unpack_weights",
     "watch": "tile_core.debugging.snapshots:watch",
+    "with_packed_weights": "tile_core.weights:with_packed_weights",
 }
 
 __all__ = ["__version__", *sorted(_LAZY)]

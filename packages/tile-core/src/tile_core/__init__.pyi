@@ -17,11 +17,14 @@ from tile_core import language as language
 from tile_core import layout as layout
 from tile_core.runtime.export import load as load
 from tile_core import numerics as numerics
+from tile_core.weights import pack_weights as pack_weights
 from tile_core.runtime.pointers import pointers as pointers
 from tile_core import sparse as sparse
 from tile_core.plugins.manager import targets as targets
 from tile_core.tiling.api import tilings as tilings
+from tile_core.weights import unpack_weights as unpack_weights
 from tile_core.debugging.snapshots import watch as watch
+from tile_core.weights import with_packed_weights as with_packed_weights
 
 __all__ = [
     "__version__",
@@ -40,9 +43,12 @@ __all__ = [
     "layout",
     "load",
     "numerics",
+    "pack_weights",
     "pointers",
     "sparse",
     "targets",
     "tilings",
+    "unpack_weights",
     "watch",
+    "with_packed_weights",
 ]

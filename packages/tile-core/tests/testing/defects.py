@@ -328,6 +328,30 @@ def packed_numbers_have_no_sign(patch: Any) -> None:
     patch.setattr(packed_integers, "_flipped", lambda numbers, bits, packed: flipped(numbers, bits & ~8, packed))
 
 
+def lanes_have_the_next_nibbles(patch: Any) -> None:
+    """Targets with threads: a shift takes the wrong two nibbles out of a word of packed weights."""
+    from tile_core.passes import packed_integers
+
+    of_word = packed_integers._of_word
+
+    def next_one(word: Any, first: Any, mask: int) -> Any:
+        return of_word(word, tirx.bitwise_xor(first, tirx.IntImm(nodes.dtype_of(first), 4)), mask)
+
+    patch.setattr(packed_integers, "_of_word", next_one)
+
+
+def packed_weights_have_another_order(patch: Any) -> None:
+    """All targets: programs expect an order of packed weights that arrays do not have."""
+    from tile_core.weights import program
+
+    ordered = program.word_and_shift
+
+    def exchanged(index: Any) -> Any:
+        return ordered(tirx.bitwise_xor(index, tirx.IntImm(nodes.dtype_of(index), 8)))
+
+    patch.setattr(program, "word_and_shift", exchanged)
+
+
 def tables_ignore_the_sign_of_codes(patch: Any) -> None:
     """CPU: a permutation looks the lower three bits of a 4-bit code up."""
     from tile_core.cpu import build

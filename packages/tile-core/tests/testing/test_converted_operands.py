@@ -18,7 +18,7 @@ FORMS = {
     "zeros": r" - T\.cast\(Z\[", "mask": r"T\.if_then_else\(i != 1", "first": r"T\.gemm\(w, a", "total": r"c\[i, j\] \+= p", "second": r"T\.gemm\(a, w",
     "held": r"w = T\.alloc_fragment", "no iteration": r"T\.Pipelined\(0", "one": r"T\.Pipelined\(1", "more": r"T\.Pipelined\(5",
     "direct": r"cast\(W\[bx \* \d+ \+ i, o \* \d+ \+ j\]", "direct words": r"W\[bx \* \d+ \+ i, \(o \* \d+ \+ j\) // ",
-    "columns": r"W\[o \* \d+ \+ j, bx",
+    "packed": r"with_packed_weights", "columns": r"W\[o \* \d+ \+ j, bx",
 }  # fmt: skip
 
 
@@ -41,7 +41,10 @@ def test_all_forms_are_in_the_suite():
     units = table.units()
     names = " ".join(unit.name for unit in units)
     assert [x for x in (*table.SOURCES, *table.VALUES) if x.replace(" ", "-") not in names] == []
-    assert {int(unit.name.removesuffix("-direct").removesuffix("-total").rsplit("-", 1)[1]) for unit in units} >= {
+    assert {
+        int(unit.name.removesuffix("-packed").removesuffix("-direct").removesuffix("-total").rsplit("-", 1)[1])
+        for unit in units
+    } >= {
         0,
         1,
         2,

@@ -127,6 +127,16 @@ FINDS = {
         "cuda:sm_80",
         Chunk("programs", 0, 10, "converted-operands"),
     ),
+    "nibbles of packed weights": (
+        "lanes_have_the_next_nibbles",
+        "cuda:sm_80",
+        Chunk("programs", 0, 10, "converted-operands"),
+    ),
+    "the order of packed weights": (
+        "packed_weights_have_another_order",
+        "cpu",
+        Chunk("programs", 0, 10, "converted-operands"),
+    ),
     "rows that do not exist": ("rows_outside_are_gathered", "cuda:sm_80", Chunk("programs", 0, 10, "gathered-loops")),
     "numbers of rows that do not exist": (
         "numbers_of_rows_are_not_guarded",

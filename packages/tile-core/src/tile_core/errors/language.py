@@ -420,3 +420,19 @@ class NoGenerator(KernelError):
     code = "K149"
     template = "T.{function}() requires a random sequence, and none is started here"
     remedy = "call T.rng_init(seed, seq) before it, in the same block of statements or an enclosing one"
+
+
+class BadWeights(KernelError):
+    """An array that holds no 4-bit weights in the form that is converted."""
+
+    code = "K148"
+    template = "{function} takes an array in host memory of {expected}, found {found}"
+    remedy = "pass two elements of the last axis in each byte to tile.pack_weights, its result to tile.unpack_weights"
+
+
+class NotPackable(KernelError):
+    """A parameter whose weights cannot be in packed order."""
+
+    code = "K151"
+    template = "the weights of {name} in {kernel} cannot be packed: {reason}"
+    remedy = "{fix}"

@@ -13,6 +13,7 @@ power of two corrects it exactly.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import gcd
 
 import numpy as np
 
@@ -236,7 +237,10 @@ def _keeps(mask: Expr, e: Expr, ranges: Ranges) -> bool:
 
 
 def _nibbles(low: Expr, high: Expr, ranges: Ranges, analyzer: Analyzer) -> Expr | None:
-    """Return the word of two adjacent nibbles of an integer; ``None`` of other numbers."""
+    """Return the word of two nibbles of an integer, adjacent or 16 bits apart.
+
+    It is ``None`` of other numbers.
+    """
     if type(low) is not tirx.BitwiseAnd or type(high) is not tirx.BitwiseAnd:
         return None
     mask = nodes.as_int(low.b)
@@ -246,9 +250,11 @@ def _nibbles(low: Expr, high: Expr, ranges: Ranges, analyzer: Analyzer) -> Expr 
     (of, first), (same, second) = (_shift(e, ranges) for e in (low, high))
     of, same = (_with_plain_indices(e, analyzer) for e in (of, same))
     apart = analyzer.simplify(_amount(second, analyzer) - _amount(first, analyzer))
-    if not tvm_ffi.structural_equal(of, same, map_free_vars=False) or nodes.as_int(apart) != 4:
+    if not tvm_ffi.structural_equal(of, same, map_free_vars=False) or nodes.as_int(apart) not in (4, 16):
         return None
     from_ = _amount(first, analyzer)
+    if nodes.as_int(apart) == 16:
+        return _of_word(of, from_, mask)
     word = "uint64" if type_name(low).endswith("64") else "uint32"
     bits = cast(word, of)
     if nodes.as_int(from_) != 0:
@@ -258,6 +264,12 @@ def _nibbles(low: Expr, high: Expr, ranges: Ranges, analyzer: Analyzer) -> Expr 
     if least < 0 or most > 255:
         bits = tirx.bitwise_and(bits, nodes.int_const(255, "uint32"))
     return _of_byte(bits, mask)
+
+
+def _of_word(word: Expr, first: Expr, mask: int) -> Expr:
+    """Return the word of two nibbles that are 16 bits apart."""
+    shifted = tirx.shift_right(word, cast(type_name(word), first))
+    return tirx.bitwise_and(cast("uint32", shifted), _word(mask))
 
 
 def _of_byte(bits: Expr, mask: int) -> Expr:
@@ -270,9 +282,27 @@ def _of_byte(bits: Expr, mask: int) -> Expr:
 
 def _with_plain_indices(e: Expr, analyzer: Analyzer) -> Expr:
     def plain(x: Expr) -> Expr:
-        return nodes.load(x.source, [analyzer.simplify(i) for i in x.indices], x.span)
+        return nodes.load(x.source, [_simplified(i, analyzer) for i in x.indices], x.span)
 
     return map_expr(e, plain, ir.TensorLoad)
+
+
+def _simplified(e: Expr, analyzer: Analyzer) -> Expr:
+    """Return an index simplified, without parts of dividends that change no quotient.
+
+    The part is the remainder by each common divisor of the dividend's other part and the divisor.
+    """
+
+    def without_rest(x: Expr) -> Expr:
+        by, (coeff, base) = nodes.as_int(x.b), analyzer.modular_set(x.a)
+        rest = base % gcd(coeff, by) if isinstance(by, int) and by > 0 else 0
+        if not rest:
+            return x
+        part = nodes.int_const(rest, type_name(x.a))
+        new = type(x)(analyzer.simplify(x.a - part), x.b)
+        return new if type(x) is tirx.FloorDiv else new + part
+
+    return analyzer.simplify(map_expr(e, without_rest, (tirx.FloorDiv, tirx.FloorMod)))
 
 
 def _shift(e: Expr, ranges: Ranges) -> tuple[Expr, Expr]:
@@ -296,5 +326,4 @@ def _amount(e: Expr, analyzer: Analyzer) -> Expr:
                 return tirx.floormod(x.a, nodes.int_const(mask + 1, type_name(x.a)))
         return wrapping.plain(x) if nodes.operator_name(x).startswith(wrapping.PREFIX) else x
 
-    found = map_expr(e, plain, (tirx.Cast, tirx.BitwiseAnd, ir.Call))
-    return analyzer.simplify(cast("int32", found))
+    return _simplified(cast("int32", map_expr(e, plain, (tirx.Cast, tirx.BitwiseAnd, ir.Call))), analyzer)

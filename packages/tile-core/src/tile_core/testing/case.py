@@ -171,6 +171,8 @@ class Unit:
         Whether the statements are those of the function, with the launches among them.
     whole
         Names of tensors that an op takes as a whole, and no slice of them.
+    packed
+        Names of tensors that targets get in the order of ``tile.pack_weights``.
     """
 
     op: str
@@ -192,6 +194,7 @@ class Unit:
     own_launches: bool = False
     cluster: str = ""
     whole: tuple[str, ...] = ()
+    packed: tuple[str, ...] = ()
 
     def cases(self) -> list[Case]:
         """Return every pair of a part and a launch."""
@@ -221,6 +224,7 @@ class Unit:
             depth = 8
         for body in (self.body, *(part.body for part in chosen)):
             lines += textwrap.indent(textwrap.dedent(body).strip("\n"), " " * depth).splitlines()
+        lines += [f"# targets compile tile.with_packed_weights(main, {name!r})" for name in self.packed]
         return "\n".join(lines) + "\n"
 
     def features(self, part: str) -> frozenset[str]:

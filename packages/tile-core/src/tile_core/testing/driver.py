@@ -22,6 +22,7 @@ def driver(unit: Unit, launch: str, target: str) -> str:
         "",
         "# --- runs it:",
         "import numpy as np, ml_dtypes",
+        *(f"main = tile.with_packed_weights(main, {name!r})" for name in unit.packed),
         f"kernel = tile.compile(main, target={target!r})",
     ]
     data = unit.launches[launch].data(np.random.default_rng(0))
@@ -30,6 +31,7 @@ def driver(unit: Unit, launch: str, target: str) -> str:
     if sum(getattr(a, "size", 1) for a in arrays.values()) > _MOST:
         return "\n".join(lines)
     lines += [f"{name} = {_text(array)}" for name, array in arrays.items()]
+    lines += [f"{name} = tile.pack_weights({name})" for name in unit.packed]
     lines += [f"{p.name} = tile.pointers([{', '.join(p.of)}])" for p in params if p.of]
     lines.append(f"kernel({', '.join(p.name for p in params)})")
     lines += [f"print({p.name})" for p in params if p.out]

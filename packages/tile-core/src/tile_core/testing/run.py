@@ -24,6 +24,7 @@ from tile_core.testing.case import LANES, Case, Data, Param, Unit, output
 from tile_core.testing.compile_only import BUILD, MODES, compile_only, toolchain_of
 from tile_core.testing.data import different, poisoned, seed_of, unharmed
 from tile_core.testing.needs import excuse, optional
+from tile_core.weights import pack_weights, with_packed_weights
 
 #: The target that executes the meaning of every op: it may refuse nothing that is legal.
 REFERENCE = "cpu"
@@ -173,7 +174,7 @@ class Session:
         if not parts:
             return
         try:
-            kernel = self.compile(load(unit.text(parts), unit.op))
+            kernel = self.compile(with_packed_weights(load(unit.text(parts), unit.op), *unit.packed))
         except Exception as error:
             if len(parts) > 1:  # which part is it?
                 for part in parts:
@@ -223,6 +224,7 @@ class Session:
         rng = np.random.default_rng([self.seed, seed_of(unit.op, unit.name, launch)])
         data = unit.launches[launch].data(rng)
         arrays = {p.name: argument(p, data) for p in params if not p.of}
+        arrays |= {name: pack_weights(arrays[name]) for name in unit.packed}
         before = {p.name: _bytes(arrays[p.name]) for p in params if not p.out and not p.of}
         text = unit.text(parts)
         try:

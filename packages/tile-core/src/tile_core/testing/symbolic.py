@@ -31,8 +31,8 @@ CORNERS: Mapping[str, tuple[str, str]] = {
 """By name: statements of the kernel, and the summand of every index."""
 
 #: Tiles have constant extents (K202), equal ones within an expression (K144); views are of whole tensors (K216) and
-#: have the same bit count (K215).
-_REFUSALS = ("K202", "K144", "K215", "K216")
+#: have the same bit count (K215); tiles of packed weights begin at known multiples (K151).
+_REFUSALS = ("K202", "K144", "K215", "K216", "K151")
 #: Functions that take tensors and no parts of them.
 _WHOLE = ("T.annotate_", "T.view", "T.reshape", "T.address_of")
 _GIVEN = (scalar("zero_"), tensor("zeros_", "int32", 2))
@@ -55,7 +55,7 @@ def twin(unit: Unit, extents: str, corner: str) -> Unit | None:
         return None
     kinds = itertools.cycle(("int32", "int64") if extents == "mixed" else (extents,))
     symbols = {} if extents == "constant" else {name: next(kinds) for name in unit.symbols}
-    params = {name: _symbolic(p, kinds, symbols) for name, p in known.items()}
+    params = {name: _symbolic(p, kinds, symbols, name in unit.packed) for name, p in known.items()}
     moved = _Moved({name: p for name, p in known.items() if name not in unit.whole}, at)
 
     def own(given: tuple[Param, ...]) -> tuple[Param, ...]:
@@ -77,10 +77,15 @@ def twin(unit: Unit, extents: str, corner: str) -> Unit | None:
     )  # fmt: skip
 
 
-def _symbolic(p: Param, kinds: Iterator[str], symbols: dict[str, str]) -> Param:
+def _symbolic(p: Param, kinds: Iterator[str], symbols: dict[str, str], packed: bool) -> Param:
+    """Return a parameter with symbols as extents.
+
+    The last one of packed weights stays.
+    """
     shape: list[int | str] = []
     for d, n in enumerate(p.shape or ()):
-        kind = next(kinds) if isinstance(n, int) else "constant"
+        is_kept = packed and d == len(p.shape or ()) - 1
+        kind = next(kinds) if isinstance(n, int) and not is_kept else "constant"
         if kind != "constant":
             symbols[f"{p.name}_{d}"] = kind
         shape.append(n if kind == "constant" else f"{p.name}_{d}")

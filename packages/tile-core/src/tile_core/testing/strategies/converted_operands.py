@@ -11,7 +11,7 @@ from tile_core.testing.case import VALUE, Param, Unit, output, tensor
 from tile_core.testing.data import stored
 from tile_core.testing.strategies.draws import Draw
 from tile_core.testing.strategies.themes import randoms, themed
-from tile_core.testing.tables.converted_operands import PRODUCTS, SOURCES, VALUES, element
+from tile_core.testing.tables.converted_operands import PACKED, PRODUCTS, SOURCES, VALUES, element
 
 _THREADS = (128, 128, 128, 256, 64, 96)
 #: Storages: targets have ways of their own for those of 4 bits.
@@ -75,10 +75,11 @@ def converted_operands(draw: Draw) -> Unit:
     params += [tensor("S", kind, columns, groups), tensor("Z", "int8", columns, groups)]
     params += [output("B", "float32", *((columns, m) if first else (m, columns)))]
     data = _data(draw, params)
+    packed = storage in PACKED and direct != "columns" and k % 32 == 0 and draw(st.booleans())
     needs = frozenset({"float4"}) if storage.startswith("float4") else frozenset[str]()
     return themed(
         "converted-operands", draw, params, "\n".join(lines), {"": data}, VALUE,
-        threads=draw(st.sampled_from(_THREADS)), grid=str(wide), needs=needs,
+        threads=draw(st.sampled_from(_THREADS)), grid=str(wide), needs=needs, packed=("W",) * packed,
     )  # fmt: skip
 
 

@@ -25,6 +25,8 @@ SOURCES: dict[str, tuple[str, int, int, str]] = {
     "long words": ("int64", 16, 0, "((q[{at}] >> ({e} * 4) & 15) - 8)"),
     "high bits": ("int64", 2, 40, "((q[{at}] >> ({e} * 4 + 40) & 15) - 8)"),
 }  # fmt: skip
+#: Storages that a program may hold in packed order.
+PACKED = ("int4", "uint4", "float4_e2m1fn")
 #: Values of the operand from the element ``x``, its scale ``s``, its zero ``z``, and the first scale ``f`` of its row.
 VALUES = {
     "scaled": 'T.cast({x}, "{kind}") * {s}', "plain": 'T.cast({x}, "{kind}")',
@@ -43,7 +45,7 @@ PRODUCTS = {
     ),
 }  # fmt: skip
 #: Storage, value, element type, tile, iterations, stages, threads, rows and columns outside of the tensors, product,
-#: and whether threads read the tensor without a copy.
+#: whether threads read the tensor without a copy, and whether its elements are in packed order.
 _UNITS = (
     ("int4", "scaled", "float16", (16, 64, 32), 5, 3, 128, (0, 3)),
     ("uint4", "zeros", "bfloat16", (64, 32, 64), 3, 2, 128, (1, 0)),
@@ -67,6 +69,10 @@ _UNITS = (
     ("words", "scaled", "float16", (16, 64, 128), 3, 3, 128, (5, 0), "sum", True),
     ("bytes", "zeros", "bfloat16", (16, 64, 64), 0, 2, 128, (0, 0), "sum", True),
     ("high bits", "positive", "float16", (48, 32, 32), 1, 3, 64, (0, 5), "sum", True),
+    ("int4", "scaled", "bfloat16", (16, 64, 128), 3, 3, 128, (1, 5), "sum", False, True),
+    ("uint4", "zeros", "float16", (64, 40, 64), 2, 2, 128, (0, 3), "sum", False, True),
+    ("float4", "conditions", "bfloat16", (17, 32, 32), 3, 3, 96, (0, 1), "sum", False, True),
+    ("int4", "mask", "float16", (16, 64, 32), 4, 2, 128, (3, 7), "total", True, True),
 )
 _GROUP = 32
 
@@ -91,11 +97,11 @@ def element(source: str, corner: tuple[str, str] | None = None, turned: bool = F
 
 def _unit(
     source: str, value: str, kind: str, tile: tuple[int, int, int], trips: int, stages: int, threads: int,
-    outside: tuple[int, int], product: str = "sum", direct: bool = False,
+    outside: tuple[int, int], product: str = "sum", direct: bool = False, packed: bool = False,
 ) -> Unit:  # fmt: skip
     storage, per = SOURCES[source][:2]
-    bm, bn, bk = tile
-    m, n, k = bm - outside[0], 2 * bn - outside[1], max(1, trips) * bk
+    (bm, bn, bk), k = tile, max(1, trips) * tile[2]
+    m, n = bm - outside[0], 2 * bn - outside[1]
     at = f"bx * {bn} + i, (o * {bk} + j) // {_GROUP}"
     x = element(source, (f"bx * {bn}", f"o * {bk}") if direct else None)
     form = VALUES[value].format(x=x, s=f"S[{at}]", z=f"Z[{at}]", f=f"S[bx * {bn} + i, 0]", kind=kind)
@@ -139,16 +145,16 @@ def _unit(
         a, w = values(d["A"], kind), others[value]
         steps = [a[:, at : at + bk] @ w[:, at : at + bk].T for at in range(0, k, bk)]
         by = [scales[:, o * bk // _GROUP] if product == "total" else np.ones(n) for o in range(trips)]
-        found: Array = np.sum([x * s for x, s in zip(steps, by, strict=True)], 0)
-        return found
+        return np.asarray(np.sum([x * s for x, s in zip(steps, by, strict=True)], 0))
 
     params = [
         tensor("A", kind, m, k), tensor("W", storage, n, k // per), tensor("S", kind, n, k // _GROUP),
         tensor("Z", "int8", n, k // _GROUP), output("B", "float32", m, n),
     ]  # fmt: skip
-    ends = "-total" * (product == "total") + "-direct" * direct
-    name = f"{source.replace(' ', '-')}-{value}-{kind}-{'x'.join(map(str, tile))}-{trips}{ends}"
-    return one("converted_operands", name, params, body, want, {"": data}, VALUE, grid="2", threads=threads)
+    ends = f"{trips}" + "-total" * (product == "total") + "-direct" * direct + "-packed" * packed
+    name = "-".join((source.replace(" ", "-"), value, kind, "x".join(map(str, tile)), ends))
+    given = {"grid": "2", "threads": threads, "packed": ("W",) * packed}
+    return one("converted_operands", name, params, body, want, {"": data}, VALUE, **given)
 
 
 def _any_words(rng: np.random.Generator, shape: tuple[int, int], dtype: str) -> Array:
