@@ -50,6 +50,8 @@ class Line:
         The function of `SETUPS`.
     more
         Its named arguments.
+    packed
+        Whether the weights ``W`` are in packed order.
     """
 
     family: str
@@ -57,6 +59,7 @@ class Line:
     tiles: tuple[Tiles, ...]
     data: str = ""
     more: tuple[tuple[str, Any], ...] = ()
+    packed: bool = False
 
     @property
     def name(self) -> str:
@@ -67,6 +70,7 @@ class Line:
         """Return a kernel."""
         module = serving_day_kernels if hasattr(serving_day_kernels, self.family) else day_programs
         program = getattr(module, self.family)(*self.problem, *tiles, **dict(self.more))
+        program = tile.with_packed_weights(program, "W") if self.packed else program
         return tile.compile(program, target="cuda", options=options)
 
 
@@ -95,6 +99,7 @@ def lines() -> list[Line]:
             (16, 64, 128, 128, 4, 4),
             (16, 128, 128, 128, 4, 4),
             (16, 64, 256, 128, 3, 4),
+            (16, 128, 128, 256, 4, 1),
             (16, 64, 256, 128, 8, 1),
             (16, 64, 256, 128, 6, 2),
             (16, 64, 128, 128, 12, 1),
@@ -107,8 +112,9 @@ def lines() -> list[Line]:
             (128, 64, 64, 128, 4, 1),
         )
         tried = few if m <= 16 else some if m <= 64 else many
-        found += [Line(kind, (m, 8192, 8192, 128), tried) for kind in ("w4a16", "zeros")]
-        found.append(Line("fp4", (m, 8192, 8192, 32), tried))
+        for kind, group in (("w4a16", 128), ("zeros", 128), ("fp4", 32)):
+            problem = (m, 8192, 8192, group)
+            found += [Line(kind, problem, tried), Line(kind, problem, tried, f"{kind} packed", packed=True)]
     for m, n, k in ((4096, 4096, 4096), (4096, 7168, 2048), (8192, 8192, 8192), (4096, 24576, 1536)):
         tiles = tuple((m, n, t, s) for m, n, t in ((128, 128, 256), (64, 128, 128)) for s in (4, 6))
         found.append(Line("fp8_blocks", (m, n, k), tiles))

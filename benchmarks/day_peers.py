@@ -10,6 +10,8 @@ from typing import Any
 
 from cuda_sides import Side, fault
 
+import tile_core as tile
+
 CHECKED = 64  # rows that are compared with float64
 _F8 = "float8_e4m3fn"
 
@@ -152,13 +154,16 @@ def grouped(torch: Any, e: int, n: int, k: int, rows: int) -> Setup:
     return Setup(lambda kernel, _: kernel(x, w, ends, y), wrong, [y], peers, 2.0 * rows * n * k)
 
 
-def weights(torch: Any, m: int, n: int, k: int, group: int, *, kind: str = "int4") -> Setup:
+def weights(torch: Any, m: int, n: int, k: int, group: int, *, kind: str = "int4", ordered: bool = False) -> Setup:
     """Return a product with 4-bit weights, beside cuBLAS on converted ones.
 
-    ``kind`` is ``"int4"``, ``"zeros"`` (unsigned, with a zero for each group), or ``"fp4"`` with scales of powers of 2.
+    ``kind`` is ``"int4"``, ``"zeros"`` (unsigned, with a zero for each group), or ``"fp4"`` with scales of powers of 2;
+    ``ordered``: the weights are in packed order.
     """
     codes = torch.randint(0, 16, (n, k), device="cuda", dtype=torch.int32)
     packed = (codes[:, ::2] | codes[:, 1::2] << 4).to(torch.uint8)
+    if ordered:
+        packed = tile.pack_weights(packed.cpu()).cuda()
     a = torch.randn(m, k, device="cuda", dtype=torch.bfloat16)
     s, z = (torch.rand(n, k // group, device="cuda").to(torch.bfloat16) for _ in range(2))
     given = {"int4": (packed, s), "zeros": (packed, s, z)}
@@ -336,6 +341,10 @@ SETUPS: dict[str, Callable[..., Setup]] = {
     "window": functools.partial(attention, window=1024), "softcap": functools.partial(attention, softcap=30.0),
     "sinks": functools.partial(attention, sinks=True), "backward": backward,
     "sinks_window": functools.partial(attention, sinks=True, window=128),
+    **{
+        f"{line} packed": functools.partial(weights, kind=kind, ordered=True)
+        for line, kind in (("w4a16", "int4"), ("zeros", "zeros"), ("fp4", "fp4"))
+    },
     "w4a16": weights, "zeros": functools.partial(weights, kind="zeros"), "fp4": functools.partial(weights, kind="fp4"),
     "fp8_blocks": fp8_blocks, "fp8_rows": functools.partial(fp8, rows=True),
     "fp8_tensor": functools.partial(fp8, rows=False), "rms": rms, "softmax": softmax, "swiglu": swiglu,

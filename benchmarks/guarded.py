@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 
 _STALL = 150.0  # seconds without a line of output
 _BEGIN = "begin: "
-_BEGUN = "TILE_BENCHMARK_BEGUN"  # lines that another process began, one a line; set in processes that measure
+_BEGUN = "BENCHMARK_BEGUN"  # lines that another process began, one a line; set in processes that measure
 
 
 def each(torch: Any, lines: Mapping[str, Callable[[], Row | None]]) -> list[Row]:

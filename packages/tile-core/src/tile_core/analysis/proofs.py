@@ -109,7 +109,9 @@ class Proofs:
         """Return the form of an expression that TVM may see; the same object if unrestricted."""
         if type(e) is tirx.IntImm:
             # Constants of equal value are equal as keys, whatever their types.
-            return nodes.int_const(int(e.value), "int64") if type_name(e).startswith("u") else e
+            if not type_name(e).startswith("u"):
+                return e
+            return nodes.int_const(int(e.value), "int64") if int(e.value) < 2**63 else self.hide(e)
         found = self.shown.get(e)
         if found is None:
             found = self.shown[e] = self._show(e)
@@ -182,7 +184,7 @@ class Proofs:
             if least < low and high < most and high - low < most:
                 bounds = nodes.int_const(low, kind), nodes.int_const(high - low + 1, kind)
                 self.analyzer.bind(var, ir.Range.from_min_extent(*bounds))
-            self.ranges.set(var, (max(low, least), min(high, most)))
+            self.ranges.set(var, (max(low, least), min(high, most)) if low <= most else (low, high))
         return var
 
 
