@@ -14,10 +14,10 @@ import tile_core as tile
 import tile_core.language as T
 
 
-def rms_norm(M: int, N: int, dtype: str = "float32", block_M: int = 1, eps: float = 1e-6) -> Any:
+def rms_norm(M: int, N: int, dtype: str = "float32", block_M: int = 1, eps: float = 1e-6, threads: int = 0) -> Any:
     @T.prim_func
     def main(X: T.Tensor((M, N), dtype), W: T.Tensor((N,), dtype), Y: T.Tensor((M, N), dtype)) -> None:
-        with T.Kernel(T.ceildiv(M, block_M), threads=threads_for(N)) as bx:
+        with T.Kernel(T.ceildiv(M, block_M), threads=threads or threads_for(N)) as bx:
             x = T.alloc_fragment((block_M, N), "float32")
             total = T.alloc_reducer((block_M,), "float32", "sum")
             T.copy(X[bx * block_M, 0], x)

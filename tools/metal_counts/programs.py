@@ -141,12 +141,14 @@ def row_sum_case(rows: int, columns: int) -> Case:
 
 
 def softmax_case(rows: int, columns: int) -> Case:
-    """Return the softmax of rows."""
-    case: Case = from_example("softmax", "@softmax", rows, columns, "float32", 1e-6)()
-    return case
+    """Return the softmax of rows, 4 elements per thread."""
+    case = from_example("softmax", "@softmax", rows, columns, "float32", 1e-6)()
+    program = example("softmax").softmax(rows, columns, "float32", threads=columns // 4)
+    return Case(program, case.args, case.wanted)
 
 
 def rms_norm_case(rows: int, columns: int) -> Case:
-    """Return rows divided by the roots of their mean squares."""
-    case: Case = from_example("rms_norm", rows, columns, "float16", 1e-3)()
-    return case
+    """Return rows divided by the roots of their mean squares, 4 elements per thread."""
+    case = from_example("rms_norm", rows, columns, "float16", 1e-3)()
+    program = example("rms_norm").rms_norm(rows, columns, "float16", threads=columns // 4)
+    return Case(program, case.args, case.wanted)

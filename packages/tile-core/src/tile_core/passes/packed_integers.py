@@ -13,11 +13,11 @@ power of two corrects it exactly.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import gcd
 
 import numpy as np
 
 from tile_core.analysis.analyzer import Analyzer
+from tile_core.analysis.quotients import simplified
 from tile_core.analysis.ranges import Ranges
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
@@ -282,27 +282,9 @@ def _of_byte(bits: Expr, mask: int) -> Expr:
 
 def _with_plain_indices(e: Expr, analyzer: Analyzer) -> Expr:
     def plain(x: Expr) -> Expr:
-        return nodes.load(x.source, [_simplified(i, analyzer) for i in x.indices], x.span)
+        return nodes.load(x.source, [simplified(i, analyzer) for i in x.indices], x.span)
 
     return map_expr(e, plain, ir.TensorLoad)
-
-
-def _simplified(e: Expr, analyzer: Analyzer) -> Expr:
-    """Return an index simplified, without parts of dividends that change no quotient.
-
-    The part is the remainder by each common divisor of the dividend's other part and the divisor.
-    """
-
-    def without_rest(x: Expr) -> Expr:
-        by, (coeff, base) = nodes.as_int(x.b), analyzer.modular_set(x.a)
-        rest = base % gcd(coeff, by) if isinstance(by, int) and by > 0 else 0
-        if not rest:
-            return x
-        part = nodes.int_const(rest, type_name(x.a))
-        new = type(x)(analyzer.simplify(x.a - part), x.b)
-        return new if type(x) is tirx.FloorDiv else new + part
-
-    return analyzer.simplify(map_expr(e, without_rest, (tirx.FloorDiv, tirx.FloorMod)))
 
 
 def _shift(e: Expr, ranges: Ranges) -> tuple[Expr, Expr]:
@@ -326,4 +308,4 @@ def _amount(e: Expr, analyzer: Analyzer) -> Expr:
                 return tirx.floormod(x.a, nodes.int_const(mask + 1, type_name(x.a)))
         return wrapping.plain(x) if nodes.operator_name(x).startswith(wrapping.PREFIX) else x
 
-    return _simplified(cast("int32", map_expr(e, plain, (tirx.Cast, tirx.BitwiseAnd, ir.Call))), analyzer)
+    return simplified(cast("int32", map_expr(e, plain, (tirx.Cast, tirx.BitwiseAnd, ir.Call))), analyzer)

@@ -27,18 +27,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 from tile_core.analysis.affine import linear_form
 from tile_core.analysis.analyzer import Analyzer
 from tile_core.analysis.flow import names_of
+from tile_core.analysis.quotients import simplified
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Call, Expr, Key, Mutator, Stmt, Var
 from tile_core.dtypes import DTYPES
 from tile_core.ir import attributes, calls, nodes
-from tile_core.ir.visit import StmtRewriter, collect, loads_of, replace_for, substitute, uses_var
+from tile_core.ir.visit import StmtRewriter, collect, loads_of, map_expr, replace_for, substitute, uses_var
 from tile_core.records import dataclass
 from tile_core.simt.code_size import likely_operations
 from tile_core.simt.memory.alignment import WIDEST, Aligned, strides_of
@@ -103,6 +104,8 @@ class _PrefetchedLoad:
         The conditions of which one holds where it is made; none if it always is.
     around
         The unrolled loops that its position depends on.
+    shared
+        For each of them, how many following iterations load the same element.
     changes
         Whether iterations load different elements.
     elements
@@ -116,6 +119,7 @@ class _PrefetchedLoad:
     load: Expr
     conditions: list[Expr]
     around: tuple[Stmt, ...]
+    shared: tuple[int, ...]
     changes: bool
     elements: BufferVar
     width: int = 0
@@ -124,14 +128,27 @@ class _PrefetchedLoad:
     @property
     def registers(self) -> int:
         """Registers for the elements of an iteration."""
-        return prod(int(loop.extent) for loop in self.around) * max(1, self.width // 4)
+        return self.count * max(1, self.width // 4)
+
+    @property
+    def count(self) -> int:
+        """Accesses of an iteration."""
+        return prod(self._counts)
+
+    @property
+    def _counts(self) -> list[int]:
+        return [int(loop.extent) // shared for loop, shared in zip(self.around, self.shared, strict=True)]
 
     @property
     def position(self) -> Expr:
         """Number of the element in the registers."""
+        return self._at([_quotient(x.loop_var, n) for x, n in zip(self.around, self.shared, strict=True)])
+
+    def _at(self, numbers: Sequence[Expr]) -> Expr:
+        """Return the place of the access with a number in each loop."""
         at: Expr = nodes.int_const(0)
-        for loop in self.around:
-            at = at * nodes.int_const(int(loop.extent)) + nodes.cast(loop.loop_var, "int32")
+        for count, number in zip(self._counts, numbers, strict=True):
+            at = at * nodes.int_const(count) + nodes.cast(number, "int32")
         each = _elements(self.load.source, self.width)
         return at * nodes.int_const(each) if each > 1 else at
 
@@ -152,16 +169,15 @@ class _PrefetchedLoad:
 
     def loaded(self, iteration: Var, at: Expr) -> Stmt:
         """Return the loads of an iteration."""
-        s = self.moved(self.elements, self.position, self.load)
+        numbers = [nodes.fresh(str(loop.loop_var.name), nodes.dtype_of(loop.loop_var)) for loop in self.around]
+        values = {iteration: at}
+        for loop, shared, n in zip(self.around, self.shared, numbers, strict=True):
+            values[loop.loop_var] = n * nodes.int_const(shared, nodes.dtype_of(n)) if shared > 1 else n
+        s = self.moved(self.elements, self._at(numbers), substitute(self.load, values))
         if self.conditions:
-            s = tirx.IfThenElse(tirx.any(*self.conditions), s, None)
-        return self.each(substitute(s, {iteration: at}))
-
-    def each(self, s: Stmt) -> Stmt:
-        """Return a statement for each element."""
-        for loop in reversed(self.around):
-            var = nodes.fresh(str(loop.loop_var.name), nodes.dtype_of(loop.loop_var))
-            s = nodes.for_loop(var, int(loop.extent), substitute(s, {loop.loop_var: var}), "unroll")
+            s = tirx.IfThenElse(substitute(tirx.any(*self.conditions), values), s, None)
+        for number, count in reversed([*zip(numbers, self._counts, strict=True)]):
+            s = nodes.for_loop(number, count, s, "unroll")
         return s
 
 
@@ -255,8 +271,7 @@ class _LoadsOfLoop(StmtRewriter):
             return None
         if self.aligned.of(a.load.source, list(a.load.indices), {k: group}) < size * group:
             return None
-        count = prod(int(loop.extent) for loop in a.around) * group
-        elements = _held(a.load.source, count, wide=True)
+        elements = _held(a.load.source, a.count * group, wide=True)
         return replace(a, elements=elements, width=size * group, grouped=True)
 
     def by_group(self, body: Stmt, found: Sequence[_PrefetchedLoad], group: int) -> Stmt:
@@ -408,11 +423,12 @@ class _LoadsOfLoop(StmtRewriter):
         changes = self.loop.loop_var in every
         key = tvm_ffi.StructuralKey((e.source, nodes.int_const(width), nodes.int_const(int(changes)), *indices))
         if key not in self.found:
-            count = prod(int(loop.extent) for loop in around) * _elements(e.source, width)
-            elements = _held(e.source, count, wide=bool(width))
+            shared = tuple(_shared(loop, [*indices, *conditions]) for loop in around)
+            count = prod(int(loop.extent) // n for loop, n in zip(around, shared, strict=True))
+            elements = _held(e.source, count * _elements(e.source, width), wide=bool(width))
             load = nodes.load(e.source, indices, e.span)
             every_time = [tirx.all(*conditions)] if conditions else []
-            self.found[key] = _PrefetchedLoad(load, every_time, around, changes, elements, width)
+            self.found[key] = _PrefetchedLoad(load, every_time, around, shared, changes, elements, width)
         else:
             self.found[key].also(conditions)
         return key
@@ -424,7 +440,26 @@ class _LoadsOfLoop(StmtRewriter):
         mapping = {v: self.values[v] for v in collect(e, tirx.Var) if v in self.values}
         if any(value is None for value in mapping.values()):
             return None
-        return self.analyzer.simplify(substitute(e, {v: x for v, x in mapping.items() if x is not None and x is not v}))
+        new = substitute(e, {v: x for v, x in mapping.items() if x is not None and x is not v})
+        return simplified(new, self.analyzer)
+
+
+def _shared(loop: Stmt, used: Sequence[Expr]) -> int:
+    """Return how many following iterations of a loop have the same values of expressions."""
+    v, divisors = loop.loop_var, [int(loop.extent)]
+
+    def without(x: Expr) -> Expr:
+        by = nodes.as_int(x.b)
+        if not (isinstance(by, int) and by > 0 and x.a.same_as(v)):
+            return x
+        divisors.append(by)
+        return nodes.zero(nodes.dtype_of(x))
+
+    return 1 if any(uses_var(map_expr(e, without, tirx.FloorDiv), v) for e in used) else gcd(*divisors)
+
+
+def _quotient(e: Expr, by: int) -> Expr:
+    return e if by == 1 else tirx.floordiv(e, nodes.int_const(by, nodes.dtype_of(e)))
 
 
 def _held(tensor: BufferVar, count: int, wide: bool) -> BufferVar:
