@@ -431,6 +431,13 @@ def groups_read_their_first_iteration(patch: Any) -> None:
     patch.setattr(load_prefetch._LoadsOfLoop, "widened", changed)
 
 
+def groups_of_scales_are_one(patch: Any) -> None:
+    """Targets with threads: all iterations of an unrolled loop use the element of its first one."""
+    from tile_core.simt.threads import load_prefetch
+
+    patch.setattr(load_prefetch, "_shared", lambda loop, used: int(loop.extent))
+
+
 def rows_outside_are_gathered(patch: Any) -> None:
     """CUDA: a prefetched gather takes the first row where a number is negative."""
     from tile_core.ops.gather import row_number

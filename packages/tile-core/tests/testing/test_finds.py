@@ -75,6 +75,11 @@ FINDS = {
         "cuda:sm_80",
         Chunk("programs", 17, 10, "converted-operands"),
     ),
+    "scales of several groups": (
+        "groups_of_scales_are_one",
+        "cuda:sm_80",
+        Chunk("programs", 0, 10, "converted-operands"),
+    ),
     "products of scales": ("scales_are_multiplied", "cuda:sm_80", Chunk("programs", 3, 10, "scaled-products")),
     "divisors that become zero": ("zero_divisors_are_divided_by", "cpu", Chunk("programs", 3, 10, "folding")),
     "divisors that become zero in texts": (

@@ -251,3 +251,14 @@ def test_nibbles_of_long_words(target, dtype, before):
     kernel(w, b)
     shifts = np.asarray([before, before + 4], dtype)
     np.testing.assert_array_equal(b, (w[..., None] >> shifts & np.asarray(15, dtype)).reshape(8, 64))
+
+
+@pytest.mark.parametrize("form", ["int4", "words"])
+@pytest.mark.parametrize(("depth", "groups"), [(32, 4), (64, 2), (128, 4)])  # of 32: a vector for four iterations
+def test_a_group_of_elements_loads_its_scale_once(form, depth, groups):
+    """A scale of 32 elements is one register of a row for the 4 steps of 8 that a lane multiplies in them."""
+    source = tile.compile(program(form, "bfloat16", 16, 1024, 2048, (16, 64, depth)), "cuda:sm_90a").source
+    held = re.findall(r"bf16 S_ahead\w*\[(\d+)\];", source)
+    assert held
+    assert set(held) == {str(2 * groups)}
+    assert not re.search(r"w_pairs\[.*\bS\[", source)
