@@ -64,6 +64,8 @@ _NEIGHBOURS = 1.3
 """Time of iterations where blocks of a cluster share an access to L2, relative to blocks that are spread out."""
 _HELD = {2: 132, 4: 120, 8: 96}
 """Multiprocessors of an H200 that hold clusters of these sizes at a time: with more, some ran after the others."""
+_CONVERTING = 256
+"""Threads of a multiprocessor that hide each other's waits while they convert operands; more were slower."""
 _OF_ROW = 12
 """Registers of a thread for each row of an instruction whose exponentials it computes."""
 
@@ -205,9 +207,14 @@ class TileKernel:
         """Cycles of an iteration for these and for its L2 lines."""
         return float((self.computed**_SHARPNESS + self.loaded**_SHARPNESS) ** (1 / _SHARPNESS))
 
-    @cached_property
+    @property
     def alone(self) -> float:
         """Cycles of a block's iteration with waits and latency, divided by concurrent blocks."""
+        return self._waiting_block / min(self.blocks, self.most)
+
+    @cached_property
+    def _waiting_block(self) -> float:
+        """Cycles of a block's iteration with waits and latency."""
         one, slots = self.multiplied + self._converted, max(1.5, self.stages - 1)
         if self.chained:
             # Two warpgroups alternate, and overlap iterations where a thread has registers for the scores of both.
@@ -220,7 +227,7 @@ class TileKernel:
             one += _DEQUANTIZED[0] * self.dequantized * WARPGROUP / self.threads
             one = max(one, self._issued) + _WAITS + _PER_GROUP * self.threads / WARPGROUP
         exposed = one + _LATENCY + self.loaded if self.stages == 1 else (one + _LATENCY) / slots
-        return max(one, exposed) / min(self.blocks, self.most)
+        return max(one, exposed)
 
     @property
     def _issued(self) -> float:
@@ -259,7 +266,8 @@ class TileKernel:
         last, processors = self.products[-1], self.machine.processors
         fits = [1]
         for n in SPLIT_BLOCKS if self.may_split else ():
-            held = min(processors, processors * _HELD[n] // 132 * self.blocks)
+            beside = min(self.blocks, max(1, _CONVERTING // self.threads) if self.dequantized else 1)
+            held = min(processors * beside, processors * _HELD[n] // 132 * self.blocks)
             small = (n - 1) * last.m * last.n * 4 <= self.shared_bytes
             fits += [n] if small and _SHARED_TRIPS * n <= self.trips and self.tiles * n <= held else []
         return min(fits, key=self._time)
@@ -275,8 +283,9 @@ class TileKernel:
         ends = machine.result * last.m * last.n / 32768
         # Blocks that run beside each other hide part of the ends of their tiles behind each other's products.
         between = _LATE if self.is_persistent else ends
-        iteration = max(self.busy, self.alone) + sum(self.beyond.values())
-        cycles = self.most * -(-self.trips // blocks) * iteration + ends + (self.most - 1) * between
+        most = -(-self.tiles * blocks // machine.processors)
+        iteration = max(self.busy, self._waiting_block / min(self.blocks, most)) + sum(self.beyond.values())
+        cycles = most * -(-self.trips // blocks) * iteration + ends + (self.most - 1) * between
         if blocks > 1:
             cycles *= _NEIGHBOURS
             cycles += _MEET + (blocks - 1) * (_SENDER + last.m * last.n / _SENT)
