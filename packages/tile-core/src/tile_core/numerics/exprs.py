@@ -172,8 +172,8 @@ def _debits(c: Var, form: Format) -> Expr:
     """float32 bits of the code ``c`` (uint32)."""
     k = constants("uint32", c)
     if not form.signed:
-        lowest = select(equal(c, k(0)), k(0x00400000), c << k(23))
-        return select(equal(c, k(form.nan)), k(0x7FC00000), lowest)
+        # The lowest number, a subnormal one, and NaN have this bit.
+        return (c << k(23)) | select(((c + k(1)) & k(form.nan)) < k(2), k(0x00400000), k(0))
     sign = (c & k(form.sign)) << k(32 - form.bits)
     if form.bias == WIDE["float32"].bias:
         return c << k(32 - form.bits)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tile_core.analysis.analyzer import Analyzer
-from tile_core.analysis.quotients import simplified
+from tile_core.analysis.quotients import simplified, with_simplified_indices
 from tile_core.analysis.ranges import Ranges
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
@@ -248,7 +248,7 @@ def _nibbles(low: Expr, high: Expr, ranges: Ranges, analyzer: Analyzer) -> Expr 
         return None
     low, high = (_stripped(e.a, ranges) for e in (low, high))
     (of, first), (same, second) = (_shift(e, ranges) for e in (low, high))
-    of, same = (_with_plain_indices(e, analyzer) for e in (of, same))
+    of, same = (with_simplified_indices(e, analyzer) for e in (of, same))
     apart = analyzer.simplify(_amount(second, analyzer) - _amount(first, analyzer))
     if not tvm_ffi.structural_equal(of, same, map_free_vars=False) or nodes.as_int(apart) not in (4, 16):
         return None
@@ -278,13 +278,6 @@ def _of_byte(bits: Expr, mask: int) -> Expr:
     One product puts a copy of the byte 12 bits further up.
     """
     return tirx.bitwise_and(bits * nodes.int_const(1 + (1 << 12), "uint32"), _word(mask))
-
-
-def _with_plain_indices(e: Expr, analyzer: Analyzer) -> Expr:
-    def plain(x: Expr) -> Expr:
-        return nodes.load(x.source, [simplified(i, analyzer) for i in x.indices], x.span)
-
-    return map_expr(e, plain, ir.TensorLoad)
 
 
 def _shift(e: Expr, ranges: Ranges) -> tuple[Expr, Expr]:

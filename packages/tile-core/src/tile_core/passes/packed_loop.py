@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tile_core.analysis.analyzer import Analyzer
+from tile_core.analysis.quotients import are_equal
 from tile_core.compat import structural
 from tile_core.compat.tvm import ir, tirx, tvm_ffi
 from tile_core.compat.types import BufferVar, Expr, Key, Mutator, Stmt, Var
@@ -133,12 +134,17 @@ class PackedLoop:
     def _bind(self, s: Stmt) -> None:
         if self._is_invariant(s.value):
             self.out.append(s)
-        elif self._is_packable(s.value):
+            return
+        if self._is_packable(s.value):
             self.words[s.var] = self._name(s.value, str(s.var.name))
-        else:
-            both = [tirx.Var(s.var.name, s.var.ty) for _ in (0, 1)]
-            self.out += [tirx.Bind(both[k], self._at(s.value, k), s.span) for k in (0, 1)]
-            self.elements[s.var] = (both[0], both[1])
+            return
+        values = [self._at(s.value, k) for k in (0, 1)]
+        if are_equal(*values, self.analyzer):
+            self.out.append(tirx.Bind(s.var, values[0], s.span))
+            return
+        both = [tirx.Var(s.var.name, s.var.ty) for _ in (0, 1)]
+        self.out += [tirx.Bind(v, x, s.span) for v, x in zip(both, values, strict=True)]
+        self.elements[s.var] = (both[0], both[1])
 
     def _store(self, s: Stmt) -> None:
         pair = self._pair(s.buffer, s.indices)
@@ -293,8 +299,8 @@ class PackedLoop:
             self.operations += 1
             yes, no = (self._word(x) for x in sides)
             return tirx.bitwise_or(tirx.bitwise_and(yes, mask), tirx.bitwise_and(no, tirx.bitwise_not(mask)))
-        low, high = (_bits(self._at(e, k)) for k in (0, 1))
-        return tirx.bitwise_or(low, tirx.shift_left(high, nodes.int_const(16, "uint32")))
+        low, high = (self._at(e, k) for k in (0, 1))
+        return _both(low, low if are_equal(low, high, self.analyzer) else high)
 
     def _integers(self, e: Expr) -> Expr | None:
         """Return the word of two small integers, or 4-bit floats, that become floats."""
@@ -309,8 +315,8 @@ class PackedLoop:
         """Return the word that holds a loop-invariant number twice."""
         if isinstance(e, tirx.FloatImm):
             return tirx.IntImm("uint32", int(encode(np.asarray(float(e.value)), type_name(e))) * 0x10001)
-        bits = _bits(self._at(e, 0))
-        return tirx.bitwise_or(bits, tirx.shift_left(bits, nodes.int_const(16, "uint32")))
+        one = self._at(e, 0)
+        return _both(one, one)
 
     def _operation(self, e: Expr) -> Expr | None:
         """Return the packed instruction whose result is a rounded operation of float32."""
@@ -465,6 +471,13 @@ def _is_negative_zero(e: Expr) -> bool:
 
 def _is_integer(division: Expr) -> bool:
     return type_name(division).startswith(("int", "uint"))
+
+
+def _both(low: Expr, high: Expr) -> Expr:
+    """Return the word of two 16-bit numbers; of the same one twice it is computed once."""
+    bits = _bits(low)
+    other = bits if low.same_as(high) else _bits(high)
+    return tirx.bitwise_or(bits, tirx.shift_left(other, nodes.int_const(16, "uint32")))
 
 
 def _bits(e: Expr) -> Expr:
