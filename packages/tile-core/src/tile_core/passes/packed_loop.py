@@ -138,8 +138,8 @@ class PackedLoop:
         if self._is_packable(s.value):
             self.words[s.var] = self._name(s.value, str(s.var.name))
             return
-        values = [self._at(s.value, k) for k in (0, 1)]
-        if are_equal(*values, self.analyzer):
+        values = self._at(s.value, 0), self._at(s.value, 1)
+        if are_equal(values[0], values[1], self.analyzer):
             self.out.append(tirx.Bind(s.var, values[0], s.span))
             return
         both = [tirx.Var(s.var.name, s.var.ty) for _ in (0, 1)]
@@ -474,7 +474,7 @@ def _is_integer(division: Expr) -> bool:
 
 
 def _both(low: Expr, high: Expr) -> Expr:
-    """Return the word of two 16-bit numbers; of the same one twice it is computed once."""
+    """Return the word of two 16-bit numbers, perhaps the same one twice."""
     bits = _bits(low)
     other = bits if low.same_as(high) else _bits(high)
     return tirx.bitwise_or(bits, tirx.shift_left(other, nodes.int_const(16, "uint32")))
