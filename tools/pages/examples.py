@@ -365,6 +365,17 @@ tile.pointers:
 
     print(tile.compile(kernel, "cpu", out_idx=1)(tile.pointers([np.ones(8, "float32"), np.zeros(8, "float32")])))
 tile.numerics: tile.numerics.codecs.decode(np.array([56], "uint8"), "float8_e4m3fn")
+tile.pack_weights: packed = tile.pack_weights(np.zeros((64, 32), "uint8"))  # rows of 64 elements of 4 bits
+tile.unpack_weights: codes = tile.unpack_weights(np.zeros((64, 8), "uint32"))
+tile.with_packed_weights:
+    @T.prim_func
+    def widened(W: T.Tensor((4, 64), "int4"), B: T.Tensor((4, 64), "int32")):
+        with T.Kernel(4, threads=32) as i:
+            for j in T.Parallel(64):
+                B[i, j] = T.cast(W[i, j], "int32")
+
+    kernel = tile.compile(tile.with_packed_weights(widened, "W"), "cpu", out_idx=1)
+    print(kernel(tile.pack_weights(np.zeros((4, 32), "uint8"))))
 tile.sparse: values, metadata = tile.sparse.compress(tile.sparse.prune(np.ones((64, 64), "float16")))
 tile.targets: tile.targets()
 simdgroup_gemm:

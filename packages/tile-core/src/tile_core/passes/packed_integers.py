@@ -157,8 +157,13 @@ def _float4(codes: Expr, kind: str, packed: PackedFloats) -> Expr | None:
     if multiply is None or kind not in _FORMATS:
         return None
     digits, bias = _FORMATS[kind]
-    sizes, signs = (tirx.shift_left(codes, nodes.int_const(up, "uint32")) for up in (digits - 1, 12))
-    bits = tirx.bitwise_or(tirx.bitwise_and(sizes, _word(7 << digits - 1)), tirx.bitwise_and(signs, _word(1 << 15)))
+    size, sign = digits - 1, 12  # how far the size and the sign move up
+    if size + 4 <= sign:
+        moved = codes * nodes.int_const((1 << size) + (1 << sign), "uint32")  # no copy overlaps the other
+        bits = tirx.bitwise_and(moved, _word(7 << size | 1 << 15))
+    else:
+        sizes, signs = (tirx.shift_left(codes, nodes.int_const(up, "uint32")) for up in (size, sign))
+        bits = tirx.bitwise_or(tirx.bitwise_and(sizes, _word(7 << size)), tirx.bitwise_and(signs, _word(1 << 15)))
     return multiply(bits, _word(int(encode(np.asarray(2.0 ** (bias - 1)), kind))))
 
 
