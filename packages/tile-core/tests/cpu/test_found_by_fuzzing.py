@@ -112,13 +112,13 @@ def test_constants_beyond_int64_are_compared_with_uint64():
     """They were constants of int64 in proofs, which cannot hold them."""
 
     @T.prim_func
-    def main(X: T.Tensor((8,), "uint64"), O: T.Tensor((8,), "int32")):
+    def main(X: T.Tensor((8,), "uint64"), B: T.Tensor((8,), "int32")):
         with T.Kernel(1, threads=32):
             for i in T.Parallel(8):
                 large = T.if_then_else(X[i] > T.cast(2**63 - 1, "uint64"), 1, 0)
                 larger = T.if_then_else(X[i] >= T.cast(2**63, "uint64"), 2, 0)
                 below = T.if_then_else(-T.cast(2, "uint64") > X[i], 4, 0)
-                O[i] = large + larger + below
+                B[i] = large + larger + below
 
     values = [0, 1, 2**63 - 1, 2**63, 2**63 + 5, 2**64 - 3, 2**64 - 2, 2**64 - 1]
     expected = [(v > 2**63 - 1) + 2 * (v >= 2**63) + 4 * (v < 2**64 - 2) for v in values]

@@ -144,8 +144,8 @@ class TestFragments:
         a, b, d = numbers((32, 16)), numbers((16, 24), seed=2), numbers((24, 16), seed=3)
         found, out = right(chained, a, b, d, poisoned((32, 16), "float32"), target=target)
         np.testing.assert_array_equal(out["C"], a.astype("float64") @ b.astype("float64") @ d.astype("float64"))
-        # One barrier: between the copies and the first product. Of four simdgroups tensor operations of 16 rows leave two
-        # idle in the second product only, which takes others and finds its operand in memory.
+        # One barrier: between the copies and the first product. Of four simdgroups tensor operations of 16 rows would
+        # leave two idle in the second product, which takes others and finds its operand in memory.
         mixed = threads == 128 and "metal4" in target
         assert found.text.count("threadgroup_barrier") == (2 if mixed else 1)
 
