@@ -15,13 +15,9 @@ from tile_core import sparse
 from tile_core.cpu.dots import dot_of
 from tile_core.cpu.isa import detect
 
-pytestmark = [
-    pytest.mark.skipif(
-        dot_of(detect(), "bfloat16", "bfloat16", "float32") is None, reason="no dot products of bfloat16 here"
-    ),
-    pytest.mark.sweep(0.125),
-]
-VARIANT = "cpu.gemm_sp.dot"
+pytestmark = pytest.mark.sweep(0.125)
+#: By products that an instruction adds up.
+VARIANTS = {2: "cpu.gemm_sp.dot", 4: "cpu.gemm_sp.expanded"}
 
 
 @pytest.fixture
@@ -72,16 +68,20 @@ def compare(
     scratch: bool = False, scale: float = 1.0,
 ) -> None:  # fmt: skip
     """Small integers, so that every total is exact."""
+    found = dot_of(detect(), dtype, dtype, accum)
+    if found is None:
+        pytest.skip(f"no dot products of {dtype} here")
     M, N, K = sizes
     kind = T.dtype(dtype).numpy()
-    pruned = sparse.prune((rng.integers(-2, 3, (M, K)) * scale).astype(kind))
-    b = rng.integers(-2, 3, (K, N)).astype(kind)
+    least = 0 if dtype.startswith("u") else -2
+    pruned = sparse.prune((rng.integers(least, 3, (M, K)) * scale).astype(kind))
+    b = rng.integers(least, 3, (K, N)).astype(kind)
     values, words = sparse.compress(pruned, meta_dtype=meta)
-    c = (rng.integers(-3, 4, (M, N)) * scale).astype(T.dtype(accum).numpy())
+    c = (rng.integers(least, 4, (M, N)) * scale).astype(T.dtype(accum).numpy())
     expected = pruned.astype("float64") @ b.astype("float64") + c.astype("float64")
     stored = [np.ascontiguousarray(x.T) if flip else x for x, flip in zip((values, words, b), flips, strict=True)]
     kernel = tile.compile(product(sizes, blocks, dtype, meta, accum, flips, scratch), target="cpu")
-    assert VARIANT in str(kernel.explain())
+    assert VARIANTS[found.dot.group] in str(kernel.explain())
     kernel(*stored, c)
     np.testing.assert_array_equal(c.astype("float64"), expected.astype(c.dtype).astype("float64"))
 
@@ -90,6 +90,33 @@ def compare(
 @pytest.mark.parametrize("scratch", [False, True])
 def test_operands_stored_either_way(rng: np.random.Generator, flips: tuple[bool, bool, bool], scratch: bool) -> None:
     compare(rng, (64, 96, 128), (32, 48, 64), flips=flips, scratch=scratch)
+
+
+@pytest.mark.parametrize("flips", [*itertools.product((False, True), repeat=3)])
+@pytest.mark.parametrize("scratch", [False, True])
+@pytest.mark.parametrize(("dtype", "accum"), [("int8", "int32"), ("uint8", "uint32")])
+def test_integers_stored_either_way(
+    rng: np.random.Generator, flips: tuple[bool, bool, bool], scratch: bool, dtype: str, accum: str
+) -> None:
+    compare(rng, (64, 96, 128), (32, 48, 64), dtype, "int32", accum, flips, scratch)
+
+
+@pytest.mark.parametrize("sizes", [(5, 16, 32), (7, 17, 64), (13, 33, 160), (70, 131, 192), (6, 100, 1056)])
+@pytest.mark.parametrize("meta", ["int8", "int16", "int32"])
+def test_odd_sizes_of_integers(rng: np.random.Generator, sizes: tuple[int, int, int], meta: str) -> None:
+    compare(rng, sizes, sizes, "int8", meta, "int32")
+    compare(rng, sizes, (5, 16, 32), "int8", meta, "int32")
+
+
+def test_extreme_integers(rng: np.random.Generator) -> None:
+    """Products of the least numbers, of which four add up to 2**16."""
+    if dot_of(detect(), "int8", "int8", "int32") is None:
+        pytest.skip("no dot products of int8 here")
+    values, words = sparse.compress(sparse.prune(np.full((16, 64), -128, "int8")), meta_dtype="int16")
+    b, c = np.full((64, 32), -128, "int8"), np.zeros((16, 32), "int32")
+    program = product((16, 32, 64), (16, 32, 64), "int8", "int16", "int32", (False,) * 3, False)
+    tile.compile(program, target="cpu")(values, words, b, c)
+    assert (c == 32 * 2**14).all()
 
 
 @pytest.mark.parametrize("sizes", [(5, 16, 32), (7, 17, 32), (13, 33, 160), (70, 131, 192), (6, 100, 64)])
@@ -111,6 +138,8 @@ def test_tiny_products_are_not_flushed(rng: np.random.Generator) -> None:
 
 
 def test_groups_without_metadata_are_zeros(rng: np.random.Generator) -> None:
+    if dot_of(detect(), "bfloat16", "bfloat16", "float32") is None:
+        pytest.skip("no dot products of bfloat16 here")
     values, words = np.zeros((8, 32), T.dtype("bfloat16").numpy()), np.zeros((8, 4), "int16")
     values[:, :2], words[:, 0] = 3, 0b1101  # elements 1 and 3 of the first group
     b, c = rng.integers(-3, 4, (64, 16)).astype(values.dtype), np.zeros((8, 16), "float32")

@@ -352,6 +352,20 @@ def packed_weights_have_another_order(patch: Any) -> None:
     patch.setattr(program, "word_and_shift", exchanged)
 
 
+def kept_integers_move(patch: Any) -> None:
+    """CPU: the second kept integer of a group takes the place after the first one."""
+    from dataclasses import replace
+
+    from tile_core.cpu import micro_dots_sp
+
+    expanded = micro_dots_sp._expanded
+
+    def changed(a: Any, *rest: Any) -> Any:
+        return expanded(replace(a, kept=lambda code: [low := a.kept(code)[0], low + 1]), *rest)
+
+    patch.setattr(micro_dots_sp, "_expanded", changed)
+
+
 def tables_ignore_the_sign_of_codes(patch: Any) -> None:
     """CPU: a permutation looks the lower three bits of a 4-bit code up."""
     from tile_core.cpu import build

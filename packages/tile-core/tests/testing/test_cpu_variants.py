@@ -9,6 +9,7 @@ from hypothesis import Phase, given, settings
 
 from tile_core.compat.tvm import tirx
 from tile_core.compiler import lower
+from tile_core.cpu.dots import dot_of
 from tile_core.cpu.isa import detect
 from tile_core.ir.visit import collect
 from tile_core.plugins.contexts import make_context
@@ -60,3 +61,10 @@ def test_tables_of_codes_are_drawn():
 def test_scaled_products_of_packed_tiles_are_drawn():
     scales = {rf"p = T\.alloc_shared\(.*{d}" for d in ("e8m0", "e4m3")}
     assert not _missing("scaled-products", "cpu.gemm_scaled.packed", scales, 40)
+
+
+@pytest.mark.sweep(0.25)
+@pytest.mark.skipif(dot_of(detect(), "int8", "int8", "int32") is None, reason="no dot products of int8 here")
+def test_sparse_products_of_integers_are_drawn():
+    stored = {rf"s = T\.alloc_shared\(.*int8[\s\S]*gemm_sp\(.*transpose_B={x}" for x in (False, True)}
+    assert not _missing("tall-products", "cpu.gemm_sp.expanded", stored, 600)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import tile_core as tile
+from tile_core.cpu.dots import dot_of
 from tile_core.cpu.isa import detect
 from tile_core.cpu.vector_functions import encoders
 from tile_core.errors.lowering import UnknownProcessor
@@ -33,6 +34,8 @@ _SEEDS = 12
 TABLES = "cpu with AVX-512"
 #: The family that converts to bfloat16.
 CONVERSIONS = "cpu with AVX-512 BF16"
+#: The family that multiplies four integers at a time.
+INTEGERS = "cpu with dot products of integers"
 #: What was wrong, how it is put back, the target, and the chunk of the search that finds it.
 FINDS = {
     "indices of the CPU": ("indices_by_tvm", "cpu", Chunk("programs", 0, 10, "nibbles")),
@@ -142,6 +145,7 @@ FINDS = {
         "cpu",
         Chunk("programs", 0, 10, "converted-operands"),
     ),
+    "kept integers": ("kept_integers_move", INTEGERS, Chunk("programs", 0, 10, "tall-products")),
     "rows that do not exist": ("rows_outside_are_gathered", "cuda:sm_80", Chunk("programs", 0, 10, "gathered-loops")),
     "numbers of rows that do not exist": (
         "numbers_of_rows_are_not_guarded",
@@ -173,7 +177,9 @@ def find(name, patch):
         pytest.skip("no permutation of this width here")
     if target == CONVERSIONS and not encoders(detect()):
         pytest.skip("no conversion to bfloat16 here")
-    target = "cpu" if target in (TABLES, CONVERSIONS) else target
+    if target == INTEGERS and dot_of(detect(), "int8", "int8", "int32") is None:
+        pytest.skip("no dot products of int8 here")
+    target = "cpu" if target in (TABLES, CONVERSIONS, INTEGERS) else target
     runtime = {"cpu": None, "cpu:alderlake": TEXT}.get(target, "emulator")
     try:
         session = Session(target, runtime)

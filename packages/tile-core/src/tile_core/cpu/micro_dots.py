@@ -40,9 +40,15 @@ _MINUS_ZERO, _SAFE_EXPONENTS = 0x8000, 2 * 127 - 112
 _NORMAL = 0x80
 
 
+#: From the first element along k, the call, the bits to invert, and the panel to the statements that fill it with the
+#: words of A, row by row.
+Pack = Callable[[Expr, Call, int, BufferVar], list[Stmt]]
+
+
 def micro_dots(
-    a: Tile2D, b: Tile2D, c: Tile2D, m: int, n: int, k: int, *, isa: Isa, clear: Expr = False, flush: bool = False
-) -> Stmt:
+    a: Tile2D, b: Tile2D, c: Tile2D, m: int, n: int, k: int, *, isa: Isa, clear: Expr = False, flush: bool = False,
+    pack: Pack | None = None,
+) -> Stmt:  # fmt: skip
     """Return the statement ``C = (clear ? 0 : C) + A @ B``.
 
     Parameters
@@ -51,6 +57,8 @@ def micro_dots(
         As in ``micro_gemm``; the processor has an instruction for the types (``dot_of``).
     flush
         Whether subnormal numbers may count as zero.
+    pack
+        How A's words are made, if its elements are not read as they are; C is not transposed then.
     """
     if c.transposed:
         a, b, c, m, n = b.flipped(), a.flipped(), c.flipped(), n, m
@@ -62,8 +70,9 @@ def micro_dots(
     split = depth if k > depth and bits_of(c.dtype) == bits_of(acc) else k
 
     def part(start: Expr, size: int, first: Expr) -> Stmt:
-        call = Call(a.window(0, start), b.window(start, 0), c, m, n, size, products, acc, isa, first)
-        return _block(call)
+        left = a.window(0, start) if pack is None else a
+        call = Call(left, b.window(start, 0), c, m, n, size, products, acc, isa, first)
+        return _block(call, None if pack is None else functools.partial(pack, start))
 
     return in_order(k, split, clear, part)
 
@@ -81,13 +90,16 @@ def depth_of(m: int, along_rows: bool) -> int:
     return LONG_DEPTH if along_rows and m <= MOST_ROWS else DEPTH
 
 
-def _block(call: Call) -> Stmt:
+def _block(call: Call, pack: Callable[[Call, int, BufferVar], list[Stmt]] | None) -> Stmt:
     lanes = call.isa.lanes(32)
     allocate, left = panel(call.m * call.words, "a_words")
     flip = OFFSET if call.products.offset else 0
     pad = _MINUS_ZERO if call.acc == "float32" else 0
-    packed, a = bfloat16_codes(call.a, call.m, call.k, call.isa, "a_codes")
-    packed += pack_rows(a, call.m, call.k, lanes, flip, pad, left, call.words)
+    if pack is not None:
+        packed = pack(call, flip, left)
+    else:
+        packed, a = bfloat16_codes(call.a, call.m, call.k, call.isa, "a_codes")
+        packed += pack_rows(a, call.m, call.k, lanes, flip, pad, left, call.words)
     steps, least = [allocate], None
     if call.products.checked:
         read: Callable[..., Expr] = lambda _, at, n: _vector(left, at, n)  # noqa: E731

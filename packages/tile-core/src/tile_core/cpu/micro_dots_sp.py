@@ -15,7 +15,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import BufferVar, Expr, Stmt, Var
 from tile_core.cpu.dots import Products, dot_of
 from tile_core.cpu.isa import Isa
-from tile_core.cpu.micro_dots import RegisterTile, chosen
+from tile_core.cpu.micro_dots import RegisterTile, chosen, micro_dots
 from tile_core.cpu.micro_gemm import Strips, columns, in_order
 from tile_core.cpu.micro_gemm_sp import Sparse
 from tile_core.cpu.micro_rows import FEW_ROWS
@@ -29,7 +29,7 @@ from tile_core.ir.attributes import GROUP
 from tile_core.lowering.variant import DecodedCall
 from tile_core.records import dataclass
 
-__all__ = ["micro_dots_sp", "pairs_of"]
+__all__ = ["fours_of", "micro_dots_expanded", "micro_dots_sp", "pairs_of"]
 
 #: Words of a group in a panel, in this order: rows 0 and 1, 0 and 2, 0 and 3, 1 and 2, 1 and 3, 2 and 3.
 PAIRS = 6
@@ -80,6 +80,33 @@ def micro_dots_sp(
     return sequence(*steps, in_order(groups, split, clear, part))
 
 
+def micro_dots_expanded(
+    a: Sparse, b: Tile2D, c: Tile2D, m: int, n: int, k: int, *, isa: Isa, clear: Expr = False
+) -> Stmt:
+    """Return the same product of integers by the dense kernel, zeros included.
+
+    Of instructions for four products none multiplies the kept ones of two groups: their rows of B would have to be
+    exchanged for each row of A, by as many instructions as that saves.
+
+    Parameters
+    ----------
+    a, b, c, m, n, k, isa, clear
+        As in ``micro_gemm_sp``.
+    """
+    values = replace(a.values, transposed=False)  # its words are row by row
+    return micro_dots(values, b, c, m, n, k, isa=isa, clear=clear, pack=functools.partial(_expanded, a))
+
+
+def fours_of(isa: Isa, call: DecodedCall) -> Products | None:
+    """Return the instruction for the four integers of a group; ``None`` without one."""
+    a, _, b, c = call.args[:4]
+    m, n = c.extents[-2:]
+    if int(call.attrs[GROUP]) != 4 or m <= FEW_ROWS or n < isa.lanes(32):
+        return None
+    found = dot_of(isa, a.dtype, b.dtype, c.dtype)
+    return found if found is not None and found.dot.group == 4 else None
+
+
 def pairs_of(isa: Isa, call: DecodedCall, *, flush: bool = False) -> Products | None:
     """Return the instruction that multiplies pairs of kept values; ``None`` without one."""
     a, _, b, c = call.args[:4]
@@ -98,6 +125,29 @@ class _Left:
     pairs: BufferVar
     groups: int
     start: Expr
+
+
+def _expanded(a: Sparse, start: Expr, call: Call, flip: int, words: BufferVar) -> list[Stmt]:
+    """Return the statements that fill a panel with words of groups, from an element on."""
+    each = a.nibbles * a.group
+    first = start // each if isinstance(start, int) else tirx.floordiv(start, tirx.IntImm("int32", each))
+
+    def word(i: Expr, w: Expr) -> Stmt:
+        meta, at = tirx.Var("meta", "int32"), plus(first, w)
+
+        def one(v: Var) -> Stmt:
+            indices = a.kept(tirx.bitwise_and(tirx.shift_right(meta, v * 4), tirx.IntImm("int32", 15)))
+            group = plus(times(at, a.nibbles), v)
+            found: Expr = tirx.IntImm(WORD, flip)
+            for number, index in enumerate(indices):
+                element = tirx.reinterpret("uint8", a.values.read(i, plus(times(group, 2), number)))
+                found = found ^ (tirx.Cast(WORD, element) << tirx.Cast(WORD, index * 8))
+            return tirx.BufferStore(words, found, [plus(times(i, call.words), plus(times(w, a.nibbles), v))])
+
+        read = tirx.Bind(meta, tirx.Cast("int32", a.metadata.read(i, at)))
+        return sequence(read, loop("v", a.nibbles, one, tirx.ForKind.VECTORIZED))
+
+    return [loop("i", call.m, lambda i: loop("w", call.k // each, lambda w: word(i, w)))]
 
 
 def _pairs(a: Sparse, m: int, numbers: BufferVar) -> Stmt:

@@ -21,7 +21,7 @@ from tile_core.cpu.attributes import INSIDE
 from tile_core.cpu.dots import products_of
 from tile_core.cpu.isa import Isa
 from tile_core.cpu.merge_steps import inside_of, merge_steps, uses
-from tile_core.cpu.micro_dots_sp import pairs_of
+from tile_core.cpu.micro_dots_sp import fours_of, pairs_of
 from tile_core.cpu.micro_gemm import few_rows
 from tile_core.cpu.micro_rows import FEW_ROWS
 from tile_core.dtypes import DTYPES
@@ -112,7 +112,7 @@ class _ReadThrough(StmtRewriter):
                 _multiplies_few_rows(s, tile)
                 or self.takes_words(s, tile)
                 or self.takes_floats(s, src, tile)
-                or self.takes_pairs(s, tile)
+                or self.takes_sparse(s, tile)
             ):
                 return at
             if _may_write(s, src.buffer):
@@ -174,13 +174,14 @@ class _ReadThrough(StmtRewriter):
         packed = bool(call.attrs[TRANSPOSE_B]) and n > 1
         return packed or (m > few_rows(b.dtype, self.isa) if converted else is_dense)
 
-    def takes_pairs(self, s: Stmt, tile: View) -> bool:
+    def takes_sparse(self, s: Stmt, tile: View) -> bool:
         """Whether a statement is a sparse product of a tile by dot products."""
         if self.isa is None or not is_op(s) or str(s.value.op.name) != "tile.gemm_sp":
             return False
         call = OpCall.decode(s)
         own = [x for x in call.args[:3] if x.buffer.same_as(tile.buffer)]
-        known = VARIANT not in call.attrs and pairs_of(self.isa, call) is not None
+        found = pairs_of(self.isa, call) or fours_of(self.isa, call)
+        known = VARIANT not in call.attrs and found is not None
         return known and len(own) == 1 and _is_whole(own[0], tile, call.args[3])
 
     def merged(self, copies: list[Stmt], product: Stmt) -> Stmt:

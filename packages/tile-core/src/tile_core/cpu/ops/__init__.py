@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tile_core.cpu.ops.fold import LaneFold
 from tile_core.cpu.ops.gemm import DotGemm, PackedGemm, TileGemm
 from tile_core.cpu.ops.gemm_scaled import PackedGemmScaled
-from tile_core.cpu.ops.gemm_sp import DotGemmSp, RowsGemmSp
+from tile_core.cpu.ops.gemm_sp import DotGemmSp, ExpandedGemmSp, RowsGemmSp
 from tile_core.cpu.ops.reduce import LaneReduce
 from tile_core.cpu.ops.scan import LaneScan
 from tile_core.cpu.ops.sort import PartSort
@@ -30,6 +30,7 @@ def variants(target: Target) -> tuple[Variant, ...]:
         PackedGemm(isa),
         PackedGemmScaled(isa),
         DotGemmSp(isa),
+        ExpandedGemmSp(isa),
         RowsGemmSp(isa),
         LaneReduce(isa),
         LaneFold(isa),

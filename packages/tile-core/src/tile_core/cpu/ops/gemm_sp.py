@@ -10,7 +10,7 @@ from tile_core.compat.tvm import tirx
 from tile_core.compat.types import Stmt
 from tile_core.cpu.attributes import INSIDE
 from tile_core.cpu.isa import Isa
-from tile_core.cpu.micro_dots_sp import micro_dots_sp, pairs_of
+from tile_core.cpu.micro_dots_sp import fours_of, micro_dots_expanded, micro_dots_sp, pairs_of
 from tile_core.cpu.micro_gemm_sp import Sparse, micro_gemm_sp
 from tile_core.cpu.ops.gemm import HELD, decoded, flushes, refusal, tile2d
 from tile_core.cpu.tile2d import Tile2D
@@ -97,3 +97,22 @@ class DotGemmSp(RowsGemmSp):
         found = pairs_of(self.isa, call, flush=flushes(call, ctx))
         assert found is not None  # as accepted
         return functools.partial(micro_dots_sp, products=found)
+
+
+class ExpandedGemmSp(RowsGemmSp):
+    """The same of integers by the dense kernel, for instructions that multiply whole groups."""
+
+    name = "cpu.gemm_sp.expanded"
+    priority = 19
+
+    def accepts(self, call: DecodedCall, ctx: Context) -> Accept | Reject:
+        """Accept products of types with an instruction for four elements, of whole vectors of columns."""
+        found = fours_of(self.isa, call)
+        if found is None:
+            return Reject(f"{self.isa.mcpu} has no instruction for four integers in a result of this size")
+        answer = super().accepts(call, ctx)
+        return answer if isinstance(answer, Reject) else Accept(note=f"{found.note}, zeros are multiplied, too")
+
+    def product(self, call: DecodedCall, ctx: Context) -> Callable[..., Stmt]:
+        """Return the micro-kernel."""
+        return micro_dots_expanded
