@@ -143,15 +143,17 @@ def test_other_parameters_are_refused(name, sizes, reason):
 
 
 def test_other_uses_are_refused():
-    def converted(scope, K=64, annotated=False, start=0):
+    def converted(scope, K=64, annotated=False, start=0, outside=False):
         @T.prim_func
         def main(W: T.Tensor((8, K), "int4"), B: T.Tensor((8, 32), "float16")):
             with T.Kernel(1, threads=32):
                 q, x = getattr(T, f"alloc_{scope}")((8, 32), "int4"), T.alloc_fragment((8, 32), "float16")
-                if annotated:
+                if outside:
+                    T.annotate_safe_value({W: 3})
+                elif annotated:
                     T.annotate_layout({q: T.Layout((8, 32), lambda i, j: i * 32 + j)})
                 T.copy(W[0, start], q)
-                if annotated:
+                if annotated or outside:
                     for i, j in T.Parallel(8, 32):
                         x[i, j] = T.cast(q[i, j], "float16")
                 else:
@@ -162,9 +164,14 @@ def test_other_uses_are_refused():
 
     for given, reason in (
         ({"scope": "shared"}, "the tile q"), ({"scope": "fragment"}, "read W by elements"),
-        ({"scope": "shared", "annotated": True}, "a layout of its own"),
+        ({"scope": "shared", "annotated": True}, "q has a layout"), ({"scope": "shared", "outside": True}, "W has"),
         ({"scope": "shared", "annotated": True, "start": 8}, "parts of groups"),
         ({"scope": "shared", "K": T.dynamic("k")}, "last extent is k"),
     ):  # fmt: skip
         with pytest.raises(NotPackable, match=reason):
             tile.with_packed_weights(converted(**given), "W")
+
+
+def test_other_objects_are_refused():
+    with pytest.raises(tile.TileError, match="with_packed_weights"):
+        tile.with_packed_weights(product, "W")

@@ -11,9 +11,11 @@ from tile_core.dtypes import DTYPES
 from tile_core.errors.language import NotPackable
 from tile_core.errors.locations import placed
 from tile_core.ir import nodes
+from tile_core.ir.attributes import SAFE_VALUES
 from tile_core.ir.program import ParamInfo, Program
 from tile_core.ir.visit import collect, map_expr
 from tile_core.numerics.exprs import int4_expr
+from tile_core.runtime.settings import program_of
 from tile_core.simt.memory.element_units import UseUnits, ends_of, units_of
 from tile_core.weights.order import GROUP, WORD, word_and_shift
 
@@ -39,7 +41,10 @@ def with_packed_weights(program: Program, *names: str) -> Program:
     ------
     NotPackable
         A parameter is declared or used in another way.
+    BadSetting
+        ``program`` is something else.
     """
+    program = program_of("tile.with_packed_weights", program)
     for name in names:
         program = _packed(program, name)
     return program
@@ -57,8 +62,12 @@ def _packed(program: Program, name: str) -> Program:
     rewriter = _UseWords(buffers)
     body = rewriter.stmt(program.func.body)
     left = next((b for b in buffers if b in rewriter.refused or b in set(collect(body, tirx.Var))), None)
-    if left is not None or any(str(b.name) in program.layouts for b in tiles):
+    if left is not None:
         raise _refused(program, name, *_reason(old, left, tiles))
+    own = next((str(b.name) for b in buffers if str(b.name) in _annotated(program)), None)
+    if own is not None:
+        reason = f"{own} has a layout or values outside of its own"
+        raise _refused(program, name, reason, "leave it out of T.annotate_layout and T.annotate_safe_value")
     params = [buffers[old] if v.same_as(old) else v for v in program.func.params]
     func = tirx.PrimFunc(params, body, program.func.ret_type, program.func.attrs, program.func.span)
     shape = (*info.shape[:-1], int(info.shape[-1]) // WORD)  # type: ignore[arg-type]
@@ -93,9 +102,13 @@ def _tiles_of(body: Stmt, weights: BufferVar) -> list[BufferVar]:
     return [b for b in found if nodes.scope_of(b) == "shared"]
 
 
-def _reason(weights: BufferVar, left: Var | None, tiles: list[BufferVar]) -> tuple[str, str]:
-    if left is None:
-        return "a tile of them has a layout of its own", "leave it out of T.annotate_layout"
+def _annotated(program: Program) -> frozenset[str]:
+    """Return the names of buffers with a layout, or with values outside."""
+    launches = (program.attrs, *program.launches)
+    return frozenset(map(str, (*program.layouts, *(b for x in launches for b in x.get(SAFE_VALUES) or ()))))
+
+
+def _reason(weights: BufferVar, left: Var, tiles: list[BufferVar]) -> tuple[str, str]:
     of = f"the tile {left.name}" if any(left.same_as(t) for t in tiles) else str(weights.name)
     return (
         f"a statement does not read {of} by elements, or copies parts of groups of {GROUP} elements",
