@@ -29,7 +29,7 @@ import pytest
 
 _ROOT = Path(__file__).parent
 #: The one number that all sweeps have in common: chosen so that the tests of a commit take four minutes on two cores.
-ROUNDS = 60
+ROUNDS = 72
 #: Folders and files whose tests run texts in the emulator, but for files that only look at texts.
 _EMULATED = tuple(
     _ROOT / "packages" / folder

@@ -82,6 +82,7 @@ def test_packed_words_are_not_packed_again():
         tile.unpack_weights(nibbles(2, 32))
 
 
+@pytest.mark.sweep(0.1)
 @pytest.mark.parametrize("dtype", ["int4", "uint4", "float4_e2m1fn"])
 @pytest.mark.parametrize("sizes", [(16, 16, 64), (1, 17, 96), (19, 5, 160), (16, 16, 32)])
 def test_results_stay(dtype, sizes):

@@ -181,6 +181,7 @@ def test_the_blocks_of_a_cluster_share_a_loop(sizes, block, blocks, threads, typ
     np.testing.assert_array_equal(c, a.astype("int64") @ b.astype("int64").T)  # small integers: exact in any order
 
 
+@pytest.mark.sweep(0.1)
 @pytest.mark.parametrize("target", [TARGET, "cuda:sm_100a"])
 @pytest.mark.parametrize("K", [0, 1, 63, 64, 65, 129, 257, 700])
 def test_trip_counts_that_a_launch_decides(target, K):
@@ -232,6 +233,7 @@ def test_the_choice_is_that_of_the_estimate():
     assert SPLIT not in note(tile.compile(product(64, 1024, 8192, (64, 64, 64)), TARGET, options={"split_k": "never"}))
 
 
+@pytest.mark.sweep(0.05)
 def test_the_fuzzer_draws_loops_that_are_split():
     found = Counter[str]()
 

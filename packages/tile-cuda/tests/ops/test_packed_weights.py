@@ -40,6 +40,7 @@ def program(m, n, k, tile_of, kind="bfloat16", dtype="int4", threads=128, stages
     return main
 
 
+@pytest.mark.sweep(0.1)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", ["int4", "uint4"])
 @pytest.mark.parametrize(
