@@ -262,3 +262,37 @@ def test_a_group_of_elements_loads_its_scale_once(form, depth, groups):
     assert held
     assert set(held) == {str(2 * groups)}
     assert not re.search(r"w_pairs\[.*\bS\[", source)
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "metal", "rocm:gfx942"])
+def test_a_later_condition_may_differ_between_steps_that_share_a_scale(target):
+    """The first use is under a condition of the group, the second one under one of its steps."""
+
+    @T.prim_func
+    def main(
+        A: T.Tensor((16, 256), "float16"), W: T.Tensor((70, 256), "int4"), S: T.Tensor((70, 8), "float16"),
+        C: T.Tensor((16, 70), "float32"),
+    ):  # fmt: skip
+        with T.Kernel(2, threads=128) as bx:
+            a, w = T.alloc_shared((16, 64), "float16"), T.alloc_shared((64, 64), "float16")
+            q, c = T.alloc_shared((64, 64), "int4"), T.alloc_fragment((16, 64), "float32")
+            T.clear(c)
+            for o in T.Pipelined(4, num_stages=3):
+                T.copy(A[0, o * 64], a)
+                T.copy(W[bx * 64, o * 64], q)
+                for i, j in T.Parallel(64, 64):
+                    group = (o * 64 + j) // 32
+                    first = T.if_then_else(group > 0, S[bx * 64 + i, group], 1)
+                    w[i, j] = T.cast(q[i, j], "float16") * first * T.if_then_else(j % 16 >= 8, S[bx * 64 + i, group], 1)
+                T.gemm(a, w, c, transpose_B=True)
+            T.copy(c, C[0, bx * 64])
+
+    rng, k = np.random.default_rng(), np.arange(256)
+    a, codes = rng.integers(-3, 4, (16, 256)).astype(np.float16), rng.integers(0, 16, (70, 256))
+    s = np.exp2(rng.integers(-1, 2, (70, 8))).astype(np.float16)
+    found = np.full((16, 70), np.nan, np.float32)
+    packed = (codes[:, ::2] | codes[:, 1::2] << 4).astype(np.uint8)
+    tile.compile(main, target, runtime="emulator")(a, packed, s, found)
+    scales = np.repeat(s, 32, 1).astype(float)
+    w = ((codes ^ 8) - 8) * np.where(k >= 32, scales, 1) * np.where(k % 16 >= 8, scales, 1)
+    np.testing.assert_array_equal(found, a.astype(float) @ w.T)

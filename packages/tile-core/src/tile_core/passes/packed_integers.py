@@ -259,6 +259,10 @@ def _nibbles(low: Expr, high: Expr, ranges: Ranges, analyzer: Analyzer) -> Expr 
         return None
     from_ = _amount(first, analyzer)
     if nodes.as_int(apart) == 16:
+        # Of a word of 32 bits: an amount beyond 31 would begin anew.
+        bound = analyzer.const_int_bound(from_)
+        if not 0 <= bound.min_value <= bound.max_value <= 12:
+            return None
         return _of_word(of, from_, mask)
     word = "uint64" if type_name(low).endswith("64") else "uint32"
     bits = cast(word, of)

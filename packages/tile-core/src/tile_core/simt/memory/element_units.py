@@ -94,8 +94,8 @@ def ends_of(s: Stmt) -> list[View]:
 
 def in_units(index: Expr, held: int) -> Expr:
     """Return the number of an element's unit."""
-    if isinstance(index, int):
-        return index // held
+    if isinstance(index, int) or held == 1:
+        return index // held if held > 1 else index
     return tirx.floordiv(index, nodes.int_const(held, nodes.dtype_of(index)))
 
 

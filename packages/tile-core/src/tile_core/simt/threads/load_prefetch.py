@@ -43,6 +43,7 @@ from tile_core.ir.visit import StmtRewriter, collect, loads_of, map_expr, replac
 from tile_core.records import dataclass
 from tile_core.simt.code_size import likely_operations
 from tile_core.simt.memory.alignment import WIDEST, Aligned, strides_of
+from tile_core.simt.memory.element_units import in_units
 
 __all__ = ["MOST_PREFETCHED", "prefetch_loads"]
 
@@ -142,7 +143,7 @@ class _PrefetchedLoad:
     @property
     def position(self) -> Expr:
         """Number of the element in the registers."""
-        return self._at([_quotient(x.loop_var, n) for x, n in zip(self.around, self.shared, strict=True)])
+        return self._at([in_units(x.loop_var, n) for x, n in zip(self.around, self.shared, strict=True)])
 
     def _at(self, numbers: Sequence[Expr]) -> Expr:
         """Return the place of the access with a number in each loop."""
@@ -422,15 +423,18 @@ class _LoadsOfLoop(StmtRewriter):
         # An element that changes is loaded under conditions of each iteration, another under those of the first.
         changes = self.loop.loop_var in every
         key = tvm_ffi.StructuralKey((e.source, nodes.int_const(width), nodes.int_const(int(changes)), *indices))
-        if key not in self.found:
-            shared = tuple(_shared(loop, [*indices, *conditions]) for loop in around)
-            count = prod(int(loop.extent) // n for loop, n in zip(around, shared, strict=True))
-            elements = _held(e.source, count * _elements(e.source, width), wide=bool(width))
-            load = nodes.load(e.source, indices, e.span)
-            every_time = [tirx.all(*conditions)] if conditions else []
-            self.found[key] = _PrefetchedLoad(load, every_time, around, shared, changes, elements, width)
-        else:
-            self.found[key].also(conditions)
+        shared = tuple(_shared(loop, [*indices, *conditions]) for loop in around)
+        old = self.found.get(key)
+        if old is not None:
+            old.also(conditions)
+            shared = tuple(map(gcd, old.shared, shared))  # a later condition may differ between iterations
+            if shared == old.shared:
+                return key
+        count = prod(int(loop.extent) // n for loop, n in zip(around, shared, strict=True))
+        elements = _held(e.source, count * _elements(e.source, width), wide=bool(width))
+        every_time = old.conditions if old is not None else [tirx.all(*conditions)] if conditions else []
+        load = nodes.load(e.source, indices, e.span)
+        self.found[key] = _PrefetchedLoad(load, every_time, around, shared, changes, elements, width)
         return key
 
     def known(self, e: Expr) -> Expr | None:
@@ -456,10 +460,6 @@ def _shared(loop: Stmt, used: Sequence[Expr]) -> int:
         return nodes.zero(nodes.dtype_of(x))
 
     return 1 if any(uses_var(map_expr(e, without, tirx.FloorDiv), v) for e in used) else gcd(*divisors)
-
-
-def _quotient(e: Expr, by: int) -> Expr:
-    return e if by == 1 else tirx.floordiv(e, nodes.int_const(by, nodes.dtype_of(e)))
 
 
 def _held(tensor: BufferVar, count: int, wide: bool) -> BufferVar:
