@@ -33,6 +33,8 @@ VALUES = {
     "zeros": '(T.cast({x}, "{kind}") - T.cast({z}, "{kind}")) * {s}',
     "mask": 'T.if_then_else(i != 1, T.cast({x}, "{kind}"), 0)',
     "positive": 'T.cast(T.max(T.cast({x}, "float32"), 0) * T.cast({s}, "float32"), "{kind}")',
+    # The same element under a condition of its group, and under one of elements in it.
+    "steps": 'T.cast({x}, "{kind}") * T.if_then_else(o + j // 32 > 0, {s}, 1) * T.if_then_else(j % 16 >= 8, {s}, 1)',
     # The same element under a condition of the block, and under one of the iteration.
     "conditions": 'T.cast({x}, "{kind}") * T.if_then_else(bx > 0, {f}, 1) * T.if_then_else(o > 1, {f}, 1)',
 }  # fmt: skip
@@ -73,6 +75,7 @@ _UNITS = (
     ("uint4", "zeros", "float16", (64, 40, 64), 2, 2, 128, (0, 3), "sum", False, True),
     ("float4", "conditions", "bfloat16", (17, 32, 32), 3, 3, 96, (0, 1), "sum", False, True),
     ("int4", "mask", "float16", (16, 64, 32), 4, 2, 128, (3, 7), "total", True, True),
+    ("int4", "steps", "float16", (16, 64, 64), 4, 3, 128, (0, 3)),
 )
 _GROUP = 32
 
@@ -136,11 +139,11 @@ def _unit(
         x = _elements(d["W"], source, (n, k)).astype(np.float64)
         scales = values(d["S"], kind)
         s, z = (np.repeat(v, _GROUP, 1) for v in (scales, values(d["Z"], "int8").astype(np.float64)))
-        first, rows = scales[:, :1], np.arange(n)[:, None]
+        first, rows, ks = scales[:, :1], np.arange(n)[:, None], np.arange(k)
         others = {
             "scaled": x * s, "plain": x, "zeros": (x - z) * s, "positive": np.maximum(x, 0) * s,
-            "mask": np.where(rows % bn != 1, x, 0),
-            "conditions": x * np.where(rows >= bn, first, 1) * np.where(np.arange(k) >= 2 * bk, first, 1),
+            "mask": x * (rows % bn != 1), "steps": x * np.where(ks >= 32, s, 1) * np.where(ks % 16 >= 8, s, 1),
+            "conditions": x * np.where(rows >= bn, first, 1) * np.where(ks >= 2 * bk, first, 1),
         }  # fmt: skip
         a, w = values(d["A"], kind), others[value]
         steps = [a[:, at : at + bk] @ w[:, at : at + bk].T for at in range(0, k, bk)]
