@@ -265,7 +265,7 @@ def test_a_group_of_elements_loads_its_scale_once(form, depth, groups):
 
 
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "metal", "rocm:gfx942"])
-def test_a_later_condition_may_differ_between_elements_with_one_scale(target):
+def test_scales_under_conditions_of_single_elements(target):
     """The first use is under a condition of the group, the second one under one of its steps."""
 
     @T.prim_func
